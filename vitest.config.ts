@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+import { closingLine } from "./dev/reporter.ts";
+
+export default defineConfig({
+  test: {
+    include: ["test/**/*.test.ts"],
+    globalSetup: "test/support/global-setup.ts",
+    reporters: ["default", closingLine()],
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+});
