@@ -1,0 +1,41 @@
+/** The public face. Model adapters have paths of their own: `oneturn/models/demo`. */
+export {
+  Agent,
+  type AgentEvent,
+  type AgentOptions,
+  ModelFailedError,
+  type RunOptions,
+  type RunResult,
+} from "./agent/agent.ts";
+export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
+export type { Step } from "./agent/steps.ts";
+export {
+  type Effect,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  tool,
+} from "./agent/tool.ts";
+export { type HttpHandler, type HttpHandlerOptions, httpHandler } from "./http/handler.ts";
+export { type Fault, InvalidInputError, InvalidSnapshotError } from "./session/invalid.ts";
+export type { JsonObject, JsonValue } from "./session/json.ts";
+export {
+  assistantMessage,
+  type Message,
+  systemMessage,
+  type ToolCall,
+  toolMessage,
+  userMessage,
+} from "./session/message.ts";
+export { Session, type SessionFields, type Snapshot } from "./session/session.ts";
+export type { DoneTurn, Finish, OpenTurn, Turn } from "./session/turn.ts";
+export { dynamoClient } from "./store/dynamodb/client.ts";
+export { type DynamoSessionStoreOptions, dynamoSessionStore } from "./store/dynamodb/store.ts";
+export * from "./store/errors.ts";
+export { memorySessionStore } from "./store/memory/store.ts";
+export type { SessionKey, SessionStore } from "./store/store.ts";
+export * from "./turns/errors.ts";
+export { InputTooLargeError, type OnBusy, type TurnRequest } from "./turns/request.ts";
+export type { TurnResult } from "./turns/result.ts";
+export { createSessions, type Sessions, type SessionsOptions } from "./turns/sessions.ts";
+export { createTurns, type Turns, type TurnsOptions } from "./turns/turns.ts";

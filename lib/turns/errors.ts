@@ -1,0 +1,82 @@
+/** Why a turn wasn't run, or a session not touched. In each case the history is as it was. */
+
+/** There is no such session: never created, expired, deleted, or another owner's. The caller can't tell which. */
+export class SessionNotFoundError extends Error {
+  override readonly name = "SessionNotFoundError";
+
+  constructor(sessionId: string) {
+    super(`there is no session ${sessionId}`);
+  }
+}
+
+export class SessionExistsError extends Error {
+  override readonly name = "SessionExistsError";
+
+  constructor(sessionId: string) {
+    super(`there is a session ${sessionId} already`);
+  }
+}
+
+/** Another turn has the session. Its model was not called for this one: try again. */
+export class SessionBusyError extends Error {
+  override readonly name: string = "SessionBusyError";
+  readonly retryAfterSeconds: number;
+
+  constructor(retryAfterSeconds: number, message = "another turn of this session is running") {
+    super(message);
+    this.retryAfterSeconds = retryAfterSeconds;
+  }
+}
+
+/** This very turn is running elsewhere: ask again with the same turn id for its result. */
+export class TurnInProgressError extends SessionBusyError {
+  override readonly name = "TurnInProgressError";
+
+  constructor(retryAfterSeconds: number) {
+    super(retryAfterSeconds, "this turn is running already");
+  }
+}
+
+/** The turn lost the session while it ran (its lease had ended); another turn went on. It is not in the history. */
+export class TurnSupersededError extends Error {
+  override readonly name = "TurnSupersededError";
+
+  constructor() {
+    super("another turn took the session over while this one ran; nothing of this one was kept");
+  }
+}
+
+/** The turn id was used before, with another input. */
+export class TurnIdReusedError extends Error {
+  override readonly name = "TurnIdReusedError";
+
+  constructor(turnId: string) {
+    super(`turn ${turnId} was run with another input`);
+  }
+}
+
+/** The session isn't at the version that the caller asked for. */
+export class VersionMismatchError extends Error {
+  override readonly name = "VersionMismatchError";
+  /** The present version; undefined where there is no session. */
+  readonly version: number | undefined;
+
+  constructor(version: number | undefined) {
+    super(
+      version === undefined
+        ? "there is no such session yet"
+        : `the session is at version ${version}`,
+    );
+    this.version = version;
+  }
+}
+
+/** The turn wasn't done in time. It was stopped, and the session is free: try again. */
+export class TurnTimeoutError extends Error {
+  override readonly name = "TurnTimeoutError";
+  readonly retryAfterSeconds = 1;
+
+  constructor() {
+    super("the turn wasn't done in time and was stopped");
+  }
+}
