@@ -1,0 +1,242 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { assistantMessage } from "../../lib/session/message.ts";
+import { call, invoke, proxyEvent, type Sent, service } from "../support/http.ts";
+
+const oneOf = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values);
+
+/** As HTTP lets a header's value be, and a little more. */
+const value = fc.oneof(
+  oneOf(
+    "k",
+    '"k"',
+    '"1.1"',
+    '"2"',
+    "1",
+    "*",
+    "",
+    '""',
+    "~x",
+    "application/json",
+    "text/plain",
+    "__proto__",
+  ),
+  fc.string({ unit: "binary", maxLength: 20 }),
+);
+
+const headers = fc.oneof(
+  fc.constant(null),
+  fc.dictionary(
+    fc.oneof(
+      {
+        weight: 5,
+        arbitrary: oneOf(
+          "Content-Type",
+          "idempotency-key",
+          "If-Match",
+          "IF-NONE-MATCH",
+          "Accept",
+          "Prefer",
+        ),
+      },
+      fc.string({ maxLength: 8 }),
+    ),
+    value,
+    { maxKeys: 3 },
+  ),
+);
+
+const segment = fc.oneof(
+  { weight: 6, arbitrary: oneOf("s", "t", "sessions", "v1", "messages", "snapshot", "turns") },
+  oneOf(
+    "",
+    ".",
+    "..",
+    "%",
+    "%zz",
+    "%2F",
+    "%E0%A4%A",
+    "{id}",
+    "{proxy+}",
+    "$&",
+    "__proto__",
+    "a%00b",
+  ),
+);
+
+/** Mostly a route that there is. */
+const target = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc
+      .tuple(
+        oneOf(
+          "POST /v1/sessions",
+          "GET /ping",
+          "GET {id}",
+          "DELETE {id}",
+          "GET {id}/messages",
+          "GET {id}/snapshot",
+          "PUT {id}/snapshot",
+          "POST {id}/turns",
+        ),
+        oneOf("s", "t", "u", "%73", "%"),
+        oneOf("", "", "/"),
+      )
+      .map(([route, id, slash]) => {
+        const [method = "", path = ""] = route.split(" ");
+        return { method, path: `${path.replace("{id}", `/v1/sessions/${id}`)}${slash}` };
+      }),
+  },
+  fc.record({
+    method: oneOf("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"),
+    path: fc.oneof(
+      oneOf("/ping", "/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/turns"),
+      fc.array(segment, { maxLength: 6 }).map((segments) => `/${segments.join("/")}`),
+    ),
+  }),
+);
+
+const field = oneOf(
+  "input",
+  "on_busy",
+  "supersedes",
+  "session_id",
+  "created_at",
+  "metadata",
+  "messages",
+  "__proto__",
+  "x",
+);
+
+const json = fc.oneof(
+  fc.record({ input: fc.string({ unit: "binary", minLength: 1 }) }),
+  fc.record(
+    { input: oneOf("hi", "bye"), supersedes: oneOf("k", "x") },
+    { requiredKeys: ["input"] },
+  ),
+  fc.record(
+    { session_id: oneOf("s", "t", "u"), metadata: fc.object() },
+    { requiredKeys: ["session_id"] },
+  ),
+  fc.record({
+    session_id: oneOf("s", "t", "u"),
+    created_at: oneOf(
+      "2026-12-01T12:00:00Z",
+      "2026-12-01T11:30:00.5+00:00",
+      "9999-12-31T23:59:59Z",
+      "no",
+    ),
+    metadata: fc.object({ maxDepth: 2 }),
+    messages: fc.array(
+      fc.record({ role: oneOf("user", "assistant", "tool", "x"), content: fc.string() }),
+      { maxLength: 4 },
+    ),
+  }),
+  fc.dictionary(field, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 }),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+
+const text = json.map((given) => JSON.stringify(given) ?? "");
+
+/** A body, and whether it is flagged as base64: mostly rightly. */
+const body = fc.oneof(
+  { weight: 6, arbitrary: fc.tuple(text, fc.constant(false)) },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(
+      text.map((given) => Buffer.from(given).toString("base64")),
+      fc.constant(true),
+    ),
+  },
+  fc.tuple(
+    fc.oneof(
+      text,
+      fc.constant(null),
+      fc.string({ unit: "binary" }),
+      oneOf(
+        "",
+        "null",
+        "{",
+        "\ufeff{}",
+        '{"input":1e999}',
+        '{"input":"hi","input":"bye"}',
+        "[".repeat(10_000),
+      ),
+    ),
+    fc.boolean(),
+  ),
+);
+
+const requestContext = fc.oneof(
+  { weight: 8, arbitrary: oneOf("as it is" as const, "of bob" as const) },
+  oneOf(
+    undefined,
+    null,
+    {},
+    { authorizer: null },
+    { identity: null },
+    { authorizer: { owner: 5 } },
+    { authorizer: "x" },
+    { identity: { userArn: "x" } },
+  ),
+);
+
+const event = fc.record({
+  target,
+  headers,
+  query: fc.option(
+    fc.dictionary(
+      oneOf("limit", "cursor", "order", "x"),
+      fc.oneof(oneOf("1", "asc", "desc", "0", ""), fc.string()),
+      { maxKeys: 3 },
+    ),
+    { nil: undefined },
+  ),
+  body,
+  basePath: oneOf(undefined, undefined, "/api", "/v1"),
+});
+
+const REPLIES = 10_000;
+
+test("every event gets a well-formed answer, and none is our fault (H11)", {
+  timeout: 60_000,
+}, async () => {
+  const { handler, errors } = service({
+    replies: Array.from({ length: REPLIES }, () => assistantMessage("ok")),
+  });
+  const statuses = new Set<number>();
+  await fc.assert(
+    fc.asyncProperty(
+      event,
+      requestContext,
+      async (
+        { target: { method, path }, query, basePath, body: [given, base64], ...fields },
+        context,
+      ) => {
+        const sent: Sent = {
+          method,
+          path,
+          ...fields,
+          body: given,
+          base64,
+          ...(query ? { query } : {}),
+          ...(basePath ? { basePath } : {}),
+        };
+        const whole = proxyEvent(context === "of bob" ? { ...sent, owner: "bob" } : sent);
+        const received =
+          typeof context === "string" ? whole : { ...whole, requestContext: context };
+        const reply = await invoke(handler, received);
+        expect(reply.status).toBeLessThan(500);
+        statuses.add(reply.status);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+  // The events reach what they are meant to reach: each of these answers was met.
+  expect([...statuses]).toEqual(
+    expect.arrayContaining([200, 201, 204, 400, 401, 404, 405, 415, 422]),
+  );
+  expect(errors.every(({ status }) => status < 500)).toBe(true);
+  expect((await call(handler, { method: "GET", path: "/ping" })).status).toBe(200);
+});
