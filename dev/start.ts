@@ -2,7 +2,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { loadAgent, provideOneturn } from "./agent-module.ts";
 import { DataFolderError } from "./data-folder.ts";
-import { startEmbedded } from "./embedded.ts";
+import { type EmbeddedDynamoDb, startEmbedded } from "./embedded.ts";
 import { type Gateway, type ProxyHandler, startGateway } from "./gateway.ts";
 import { number, readSetting, SERVERLESS_YML } from "./serverless-yml.ts";
 import { readStartSettings, StartError } from "./start-settings.ts";
@@ -20,11 +20,19 @@ try {
 async function start(): Promise<void> {
   const settings = readStartSettings(process.env, process.cwd());
   const database = await startEmbedded({ dataDir: settings.dataDir });
-  setFunctionEnvironment(database.endpoint);
-  await createSessionsTable(database.endpoint);
+  try {
+    setFunctionEnvironment(database.endpoint);
+    await createSessionsTable(database.endpoint);
+    const gateway = await listen(settings.port, await loadHandler(settings.agentPath));
+    stopOnSignal(gateway, database);
+    console.info(welcome(gateway.url, settings.dataDir));
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
 
-  const gateway = await listen(settings.port, await loadHandler(settings.agentPath));
-
+function stopOnSignal(gateway: Gateway, database: EmbeddedDynamoDb): void {
   let isStopping = false;
   const stop = async (): Promise<void> => {
     // npm passes on the signal of a Ctrl-C that the terminal has sent already.
@@ -35,13 +43,6 @@ async function start(): Promise<void> {
     process.exit(0);
   };
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => void stop());
-
-  console.info(`oneturn is at ${gateway.url}. Try:
-
-  ${exampleFor(gateway.url)}
-
-The data is in ${settings.dataDir}.
-`);
 }
 
 /** Before any function is imported: they read their environment as they load. */
@@ -90,9 +91,14 @@ async function listen(port: number, handler: ProxyHandler): Promise<Gateway> {
   }
 }
 
-function exampleFor(url: string): string {
-  const input = JSON.stringify({ input: "Add 2 and 3, then multiply the result by 4" });
-  return `curl -s ${url}/v1/sessions/demo/turns -H 'content-type: application/json' -d '${input}'`;
+function welcome(url: string, dataDir: string): string {
+  const body = JSON.stringify({ input: "Add 2 and 3, then multiply the result by 4" });
+  return `oneturn is at ${url}. Try:
+
+  curl -s ${url}/v1/sessions/demo/turns -H 'content-type: application/json' -d '${body}'
+
+The data is in ${dataDir}.
+`;
 }
 
 /** Anything else is a fault of the code, whose stack says where. */

@@ -33,7 +33,7 @@ export const faultyClient = (
       handle: async (request: HttpRequest, options = {}): Promise<{ response: HttpResponse }> => {
         const operation = (request.headers["x-amz-target"] ?? "").split(".")[1] ?? "";
         const body: unknown = request.body;
-        const text = body instanceof Uint8Array ? Buffer.from(body).toString() : String(body);
+        const text = typeof body === "string" ? body : Buffer.from(body as Uint8Array).toString();
         const one = { operation, body: text };
         const fault = faultOf(one, sent);
         sent.push(one);
