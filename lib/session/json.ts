@@ -135,9 +135,18 @@ const MAX_NUMBER_LENGTH = 400;
 const markInexact = (_key: string, value: unknown, context?: { source?: string }): unknown => {
   if (typeof value !== "number" || context?.source === undefined) return value;
   const { source } = context;
-  const isExact = source.length <= MAX_NUMBER_LENGTH && decimal(source) === decimal(String(value));
-  return isExact ? value : new InexactNumber(source);
+  return isExact(source, value) ? value : new InexactNumber(source);
 };
+
+/**
+ * Whether a number comes out as it went in: its letters do, or, from 10^21 on, where JavaScript
+ * writes whole numbers with an exponent, its very value. Python's 10**22 equals 1e+22, and 10**23
+ * doesn't equal 1e+23.
+ */
+const isExact = (source: string, value: number): boolean =>
+  source.length <= MAX_NUMBER_LENGTH &&
+  decimal(source) === decimal(String(value)) &&
+  (!/^-?\d+$/.test(source) || Math.abs(value) < 1e21 || BigInt(source) === BigInt(value));
 
 /** One spelling for each decimal number but for its sign: digits without outer zeros, and the power of ten behind them. */
 const decimal = (literal: string): string => {

@@ -40,38 +40,38 @@ export const assistantMessage = (
   ...plain("assistant", content),
   toolCalls,
 });
-export const toolMessage = (toolCallId: string, content: string): Message => ({
-  ...plain("tool", content),
-  toolCallId,
-});
+export const toolMessage = (toolCallId: string, content: string): Message =>
+  checked({ role: "tool", content: content.toWellFormed(), toolCalls: NO_CALLS, toolCallId });
 
-const plain = (role: Role, content: string): Message => ({
-  role,
-  content: content.toWellFormed(),
-  toolCalls: [],
-  toolCallId: null,
-});
+const NO_CALLS: readonly ToolCall[] = Object.freeze([]);
+
+const plain = (role: Role, content: string): Message =>
+  checked({ role, content: content.toWellFormed(), toolCalls: NO_CALLS, toolCallId: null });
 
 /**
- * A checked copy of a message.
+ * A checked message that nobody can change: a copy, unless the value is one already. A session of
+ * thousands of messages is checked when it is read, and not again at each turn.
  *
  * @throws {InvalidInputError} with the path of the fault
  */
 export const checkMessage = (value: unknown, path = ""): Message => {
+  if (isChecked(value)) return value;
   const fields = fieldsOf(value, path, ["role", "content", "toolCalls", "toolCallId"]);
-  return checkFields(fields, path, {
-    toolCalls: "toolCalls",
-    toolCallId: "toolCallId",
-  });
+  return checkFields(fields, path, IN_MEMORY);
 };
 
+/** Whether a message was made here, and so is sound and frozen. */
+export const isChecked = (value: unknown): value is Message =>
+  typeof value === "object" && value !== null && CHECKED.has(value);
+
+/** It shares nothing with the message. */
 export const messageToJson = (message: Message): MessageJson => ({
   role: message.role,
   content: message.content,
   tool_calls: message.toolCalls.map((call) => ({
     id: call.id,
     name: call.name,
-    arguments: call.arguments,
+    arguments: toJsonValue(call.arguments),
   })),
   tool_call_id: message.toolCallId,
 });
@@ -83,7 +83,21 @@ export const messageToJson = (message: Message): MessageJson => ({
  */
 export const messageFromJson = (value: unknown, path = ""): Message => {
   const fields = fieldsOf(value, path, ["role", "content", "tool_calls", "tool_call_id"]);
-  return checkFields(fields, path, { toolCalls: "tool_calls", toolCallId: "tool_call_id" });
+  return checkFields(fields, path, IN_JSON);
+};
+
+const CHECKED = new WeakSet<object>();
+
+const checked = (message: Message): Message => {
+  if (message.toolCalls.length > 0) freeze(message.toolCalls);
+  CHECKED.add(Object.freeze(message));
+  return message;
+};
+
+const freeze = <T>(value: T): T => {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  for (const item of Object.values(value)) freeze(item);
+  return Object.freeze(value);
 };
 
 interface FieldNames {
@@ -91,45 +105,65 @@ interface FieldNames {
   readonly toolCallId: string;
 }
 
-const checkFields = (fields: Record<string, unknown>, path: string, names: FieldNames): Message => {
+const IN_MEMORY: FieldNames = { toolCalls: "toolCalls", toolCallId: "toolCallId" };
+const IN_JSON: FieldNames = { toolCalls: "tool_calls", toolCallId: "tool_call_id" };
+
+type Fields = Record<string, unknown>;
+
+// Paths are put together where there is a fault, and not for each sound message.
+const checkFields = (fields: Fields, path: string, names: FieldNames): Message => {
   const role = ROLES.find((known) => known === fields["role"]);
   if (!role) throw invalid(childPath(path, "role"), `must be one of ${ROLES.join(", ")}`);
-  const toolCalls = checkToolCalls(fields[names.toolCalls] ?? [], childPath(path, names.toolCalls));
+  const toolCalls = checkToolCalls(fields, path, names.toolCalls);
   if (toolCalls.length > 0 && role !== "assistant") {
     throw invalid(childPath(path, names.toolCalls), `must be empty in a ${role} message`);
   }
-  const toolCallId = fields[names.toolCallId] ?? null;
-  const toolCallIdPath = childPath(path, names.toolCallId);
-  if (role === "tool" && toolCallId === null) {
-    throw invalid(toolCallIdPath, "must name the call that a tool message answers");
+  const isAnswer = (fields[names.toolCallId] ?? null) !== null;
+  if (role === "tool" && !isAnswer) {
+    throw invalid(
+      childPath(path, names.toolCallId),
+      "must name the call that a tool message answers",
+    );
   }
-  if (role !== "tool" && toolCallId !== null) {
-    throw invalid(toolCallIdPath, `must be null in a ${role} message`);
+  if (role !== "tool" && isAnswer) {
+    throw invalid(childPath(path, names.toolCallId), `must be null in a ${role} message`);
   }
-  return {
+  return checked({
     role,
-    content: checkString(fields["content"], childPath(path, "content")),
+    content: checkString(fields, path, "content"),
     toolCalls,
-    toolCallId: toolCallId === null ? null : checkString(toolCallId, toolCallIdPath),
-  };
+    toolCallId: isAnswer ? checkString(fields, path, names.toolCallId) : null,
+  });
 };
 
-const checkToolCalls = (value: unknown, path: string): ToolCall[] => {
-  if (!Array.isArray(value)) throw invalid(path, `must be an array, not ${kindOf(value)}`);
+const checkToolCalls = (
+  message: Fields,
+  messagePath: string,
+  name: string,
+): readonly ToolCall[] => {
+  const value = message[name] ?? NO_CALLS;
+  if (!Array.isArray(value)) {
+    throw invalid(childPath(messagePath, name), `must be an array, not ${kindOf(value)}`);
+  }
+  if (value.length === 0) return NO_CALLS;
+  const path = childPath(messagePath, name);
   return value.map((item: unknown, index) => {
     const at = childPath(path, index);
     const fields = fieldsOf(item, at, ["id", "name", "arguments"]);
     if (!("arguments" in fields)) throw invalid(childPath(at, "arguments"), "is missing");
     return {
-      id: checkString(fields["id"], childPath(at, "id")),
-      name: checkString(fields["name"], childPath(at, "name")),
+      id: checkString(fields, at, "id"),
+      name: checkString(fields, at, "name"),
       arguments: toJsonValue(fields["arguments"], childPath(at, "arguments")),
     };
   });
 };
 
-const checkString = (value: unknown, path: string): string => {
-  if (typeof value !== "string") throw invalid(path, `must be a string, not ${kindOf(value)}`);
+const checkString = (fields: Fields, path: string, name: string): string => {
+  const value = fields[name];
+  if (typeof value !== "string") {
+    throw invalid(childPath(path, name), `must be a string, not ${kindOf(value)}`);
+  }
   return value.toWellFormed();
 };
 
