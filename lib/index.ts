@@ -6,6 +6,7 @@ export {
   ModelFailedError,
   type RunOptions,
   type RunResult,
+  type Window,
 } from "./agent/agent.ts";
 export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
 export type { Step } from "./agent/steps.ts";
@@ -31,10 +32,18 @@ export { Session, type SessionFields, type Snapshot } from "./session/session.ts
 export type { DoneTurn, Finish, OpenTurn, Turn } from "./session/turn.ts";
 export { dynamoClient } from "./store/dynamodb/client.ts";
 export { type DynamoSessionStoreOptions, dynamoSessionStore } from "./store/dynamodb/store.ts";
+export {
+  dynamoSweeper,
+  type Sweeper,
+  type SweeperOptions,
+  type SweepReport,
+  type SweepRequest,
+} from "./store/dynamodb/sweep.ts";
 export * from "./store/errors.ts";
 export { memorySessionStore } from "./store/memory/store.ts";
 export type { SessionKey, SessionStore } from "./store/store.ts";
 export * from "./turns/errors.ts";
+export type { Page, PagedMessage, PageRequest, TurnJson } from "./turns/pages.ts";
 export { InputTooLargeError, type OnBusy, type TurnRequest } from "./turns/request.ts";
 export type { TurnResult } from "./turns/result.ts";
 export { createSessions, type Sessions, type SessionsOptions } from "./turns/sessions.ts";

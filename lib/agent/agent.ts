@@ -5,7 +5,7 @@
  * number of sessions at once. A turn that fails leaves its session as it was.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { toJsonObject, toJsonValue } from "../session/json.ts";
+import { kindOf, toJsonObject, toJsonValue } from "../session/json.ts";
 import {
   checkMessage,
   type Message,
@@ -30,6 +30,15 @@ export interface AgentOptions {
   readonly system?: string;
   /** How often a turn may ask the model. */
   readonly maxSteps?: number;
+  /**
+   * Shows the model only the newest turns before the present one, behind the system prompt. Older
+   * history isn't even read.
+   */
+  readonly window?: Window;
+}
+
+export interface Window {
+  readonly turns: number;
 }
 
 export interface RunOptions {
@@ -39,6 +48,8 @@ export interface RunOptions {
   readonly onEvent?: (event: AgentEvent) => void;
   /** Names the turn to its tools. A random one by default. */
   readonly turnId?: string;
+  /** What has to be settled before any tool runs; it overlaps the first model call. */
+  readonly ready?: Promise<unknown>;
   /** What makes idempotency keys differ between lives of a session id. The session id by default. */
   readonly idempotencyScope?: string;
 }
@@ -70,19 +81,25 @@ export class Agent {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly system: string;
   readonly maxSteps: number;
+  readonly window: Window | undefined;
 
   /** @throws {TypeError} for options that no turn could run with */
-  constructor({ model, tools = [], system = "", maxSteps = 8 }: AgentOptions) {
+  constructor({ model, tools = [], system = "", maxSteps = 8, window }: AgentOptions) {
     if (typeof model?.complete !== "function")
       throw new TypeError("model must have a method complete");
+    if (typeof system !== "string") throw new TypeError("system must be a string");
+    checkTools(tools);
     if (!Number.isSafeInteger(maxSteps) || maxSteps < 0) {
       throw new TypeError("maxSteps must be a whole number, 0 or more");
     }
     this.model = model;
     this.tools = new Map(tools.map((tool) => [tool.spec.name, tool]));
-    if (this.tools.size < tools.length) throw new TypeError("two tools have the same name");
     this.system = system;
+    if (window && !(Number.isSafeInteger(window.turns) && window.turns >= 0)) {
+      throw new TypeError("window.turns must be a whole number, 0 or more");
+    }
     this.maxSteps = maxSteps;
+    this.window = window;
   }
 
   /**
@@ -114,6 +131,8 @@ export class Agent {
       messages.push(reply.message);
       const calls = reply.message.toolCalls;
       if (calls.length === 0) finish = "final";
+      await options.ready;
+      signal.throwIfAborted();
       messages.push(
         ...(await Promise.all(calls.map((call, at) => this.#call(call, turn, [index, at])))),
       );
@@ -136,10 +155,11 @@ export class Agent {
     try {
       const tools = Array.from(this.tools.values(), ({ spec }) => spec);
       const onText = (delta: string) => emit({ type: "text.delta", delta });
-      const reply = await unlessAborted(
-        this.model.complete(modelView(messages), tools, { signal, onText }),
-        signal,
-      );
+      const ask = async () =>
+        this.model.complete(modelView(messages, this.window?.turns), tools, { signal, onText });
+      const reply: unknown = await unlessAborted(ask(), signal);
+      if (!isReply(reply))
+        throw new TypeError(`it resolved with ${kindOf(reply)} in place of a reply`);
       const message = checkMessage(reply.message, "message");
       if (message.role !== "assistant")
         throw new TypeError(`the model replied with a ${message.role} message`);
@@ -161,7 +181,7 @@ export class Agent {
     const tool = this.tools.get(call.name);
     const context = {
       idempotencyKey: createHash("sha256")
-        .update(JSON.stringify([turn.scope, turnId, ...place]))
+        .update(JSON.stringify([turn.scope, turnId, ...place, call.name, call.arguments]))
         .digest("hex"),
       sessionId: session.sessionId,
       turnId,
@@ -181,6 +201,22 @@ export class Agent {
     return `error: there is no tool named ${JSON.stringify(name)}; there are: ${names}`;
   }
 }
+
+const checkTools = (tools: readonly Tool[]): void => {
+  const isList: boolean = Array.isArray(tools);
+  if (!isList) throw new TypeError("tools must be an array");
+  const names = new Set<string>();
+  for (const [index, tool] of tools.entries()) {
+    if (!tool?.spec || typeof tool.call !== "function") {
+      throw new TypeError(`tools[${index}] must be made with tool()`);
+    }
+    if (names.has(tool.spec.name)) throw new TypeError(`two tools have the name ${tool.spec.name}`);
+    names.add(tool.spec.name);
+  }
+};
+
+const isReply = (reply: unknown): reply is ModelReply =>
+  typeof reply === "object" && reply !== null;
 
 interface RunningTurn {
   readonly session: Session;
@@ -205,4 +241,4 @@ const add = (sum: Usage, more: Usage | undefined): Usage => ({
 
 /** Some SDKs say NaN for "unknown", which JSON can't hold: the stored turn couldn't be read again. */
 const tokens = (count: number | undefined): number =>
-  typeof count === "number" && Number.isFinite(count) ? count : 0;
+  typeof count === "number" && Number.isFinite(count) && count > 0 ? count : 0;

@@ -14,7 +14,10 @@ import { reasonOf } from "./reason.ts";
 export type Effect = "none" | "idempotent" | "once";
 
 export interface ToolContext {
-  /** The same for every try of one call, however often the turn is resumed; never met twice. 64 hex digits. */
+  /**
+   * The same for every try of this very call (session life, turn, step, place, name and arguments),
+   * however often the turn is run; never met for another. 64 hex digits.
+   */
   readonly idempotencyKey: string;
   readonly sessionId: string;
   readonly turnId: string;

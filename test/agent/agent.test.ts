@@ -239,7 +239,7 @@ describe("options that no turn could run with", () => {
     [
       "two tools of one name",
       { model, tools: [addTool, { ...addTool }] },
-      "two tools have the same name",
+      "two tools have the name add",
     ],
   ])("%s: a TypeError", (_title, options, message) => {
     expect(() => new Agent(options as never)).toThrow(new TypeError(message));
