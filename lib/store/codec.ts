@@ -7,35 +7,48 @@ import { isPlainObject, kindOf } from "../session/json.ts";
 import { type Message, messageFromJson } from "../session/message.ts";
 import type { DoneTurn, Finish } from "../session/turn.ts";
 import { DamagedSessionError } from "./errors.ts";
+import type { TailTurn, TurnInParts } from "./store.ts";
 
-export const encodeTurns = (turns: readonly DoneTurn[]): string =>
-  JSON.stringify(
-    turns.map((turn) => ({
-      turn_id: turn.turnId,
-      started_at: turn.startedAt,
-      finished_at: turn.finishedAt,
-      finish: turn.finish,
-      usage: [turn.usage.inputTokens, turn.usage.outputTokens],
-      ...(turn.supersedes === undefined ? {} : { supersedes: turn.supersedes }),
-      messages: turn.messages.map(storedMessage),
-    })),
-  );
+/** The JSON of one turn; a list of turns is a JSON array of these. */
+export const encodeTurn = (turn: TailTurn): string =>
+  JSON.stringify(turn.status === "in_parts" ? partsJson(turn) : turnJson(turn));
+
+/** @throws {InvalidInputError} with the path of the fault */
+export const decodeTurns = (text: string): TailTurn[] => {
+  const turns: unknown = JSON.parse(text);
+  if (!Array.isArray(turns)) throw invalid("turns", `must be an array, not ${kindOf(turns)}`);
+  return turns.map((turn: unknown, index) => decodeTurn(turn, childPath("turns", index)));
+};
 
 /**
- * @param where what is being read, for the error: "session abc, HEAD"
- * @throws {DamagedSessionError} with the path of the fault
+ * Runs `read`, and tells what of a session can't be read.
+ *
+ * @param where "session abc, HEAD"
+ * @throws {DamagedSessionError}
  */
-export const decodeTurns = (text: unknown, where: string): DoneTurn[] => {
+export const reading = <T>(where: string, read: () => T): T => {
   try {
-    if (typeof text !== "string") throw invalid("", `must be text, not ${kindOf(text)}`);
-    const turns: unknown = JSON.parse(text);
-    if (!Array.isArray(turns)) throw invalid("", `must be an array, not ${kindOf(turns)}`);
-    return turns.map((turn: unknown, index) => decodeTurn(turn, childPath("turns", index)));
+    return read();
   } catch (cause) {
     if (!(cause instanceof InvalidInputError || cause instanceof SyntaxError)) throw cause;
     throw new DamagedSessionError(`${where}: ${cause.message}`, { cause });
   }
 };
+
+const turnJson = (turn: DoneTurn) => ({
+  turn_id: turn.turnId,
+  started_at: turn.startedAt,
+  finished_at: turn.finishedAt,
+  finish: turn.finish,
+  usage: [turn.usage.inputTokens, turn.usage.outputTokens],
+  ...(turn.supersedes === undefined ? {} : { supersedes: turn.supersedes }),
+  messages: turn.messages.map(storedMessage),
+});
+
+const partsJson = ({ turnId, attempt, count }: TurnInParts) => ({
+  turn_id: turnId,
+  parts: [attempt, count],
+});
 
 // Empty fields are left out: most messages have no calls.
 const storedMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
@@ -53,7 +66,7 @@ const storedMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
   ...(toolCallId === null ? {} : { tool_call_id: toolCallId }),
 });
 
-const decodeTurn = (turn: unknown, path: string): DoneTurn => {
+const decodeTurn = (turn: unknown, path: string): TailTurn => {
   if (!isPlainObject(turn)) throw invalid(path, `must be an object, not ${kindOf(turn)}`);
   const text = (field: string): string => {
     const value = turn[field];
@@ -61,8 +74,16 @@ const decodeTurn = (turn: unknown, path: string): DoneTurn => {
       throw invalid(childPath(path, field), `must be text, not ${kindOf(value)}`);
     return value;
   };
+  if (turn["parts"] !== undefined) {
+    const [attempt, count] = pairOf(turn["parts"]);
+    if (typeof attempt !== "string" || typeof count !== "number") {
+      throw invalid(childPath(path, "parts"), "must be an attempt and a number");
+    }
+    return { status: "in_parts", turnId: text("turn_id"), attempt, count };
+  }
   const messages = turn["messages"];
-  if (!Array.isArray(messages)) throw invalid(childPath(path, "messages"), "must be an array");
+  const messagesPath = childPath(path, "messages");
+  if (!Array.isArray(messages)) throw invalid(messagesPath, "must be an array");
   return {
     status: "done",
     turnId: text("turn_id"),
@@ -72,7 +93,7 @@ const decodeTurn = (turn: unknown, path: string): DoneTurn => {
     usage: decodeUsage(turn["usage"], childPath(path, "usage")),
     ...(turn["supersedes"] === undefined ? {} : { supersedes: text("supersedes") }),
     messages: messages.map((message: unknown, index) =>
-      messageFromJson(message, childPath(childPath(path, "messages"), index)),
+      messageFromJson(message, childPath(messagesPath, index)),
     ),
   };
 };
@@ -83,10 +104,11 @@ const decodeFinish = (value: unknown, path: string): Finish => {
 };
 
 const decodeUsage = (value: unknown, path: string): DoneTurn["usage"] => {
-  const numbers: unknown[] = Array.isArray(value) ? value : [];
-  const [inputTokens, outputTokens] = numbers;
+  const [inputTokens, outputTokens] = pairOf(value);
   if (typeof inputTokens !== "number" || typeof outputTokens !== "number") {
     throw invalid(path, "must be two numbers");
   }
   return { inputTokens, outputTokens };
 };
+
+const pairOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);

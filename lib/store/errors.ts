@@ -8,13 +8,9 @@ export class StoreThrottledError extends StoreUnavailableError {
   override readonly name = "StoreThrottledError";
 }
 
-/** The session doesn't fit its item. Nothing was written. */
+/** More than the store takes, or than a process can hold. Nothing was written. */
 export class SessionTooLargeError extends Error {
   override readonly name = "SessionTooLargeError";
-
-  constructor(options?: ErrorOptions) {
-    super("the session would outgrow the 400 KB that its item can hold", options);
-  }
 }
 
 /** What is stored of a session can't be read. It is left as it is. */

@@ -24,8 +24,14 @@ export const checkOwner = (value: unknown, path: string): string => {
 };
 
 /** Stands for a turn id where it is a key: 22 characters, whatever the id's length and letters. */
-export const turnKey = (turnId: string): string => sha256(turnId).slice(0, 22);
+export const turnKey = (turnId: string): string => digest(turnId).toString("base64url");
 
-/** 43 characters of base64url. */
-export const sha256 = (text: string): string =>
-  createHash("sha256").update(text).digest("base64url");
+/** 32 hex digits: half of a SHA-256. */
+export const hash = (text: string): string => digest(text).toString("hex");
+
+/** A turn id that a caller gave may come again, and so is kept for recognition; one of our own can't. */
+export const isCallersTurnId = (turnId: string): boolean => !turnId.startsWith(OWN_TURN_ID_MARK);
+
+export const OWN_TURN_ID_MARK = "~";
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest().subarray(0, 16);

@@ -1,7 +1,8 @@
 /**
  * The contract of a session store.
  *
- * Every method is one read or one conditional write. A write whose condition doesn't hold is not an
+ * A session is a HEAD, which holds the newest turns, and segments with the older ones, which never
+ * change. Every write of a HEAD is one conditional write. A write whose condition doesn't hold is not an
  * error but a value: it changes nothing and brings what stands there (`seen`), read consistently.
  * What that means for the turn is decided in `turns/`, from `seen` and never from belief.
  *
@@ -28,6 +29,29 @@ export interface SessionStore {
   release(write: Release): Promise<WriteResult>;
   /** Leaves a tombstone, which nothing of this incarnation can write over. */
   delete(write: Delete): Promise<WriteResult>;
+  /** Replaces the metadata, if they are still those that were seen. A turn that runs meanwhile isn't disturbed. */
+  setMetadata(write: SetMetadata): Promise<WriteResult>;
+
+  /**
+   * Turns of the history, oldest first; `from` counts and `to` doesn't.
+   *
+   * @throws {DamagedSessionError} where one is missing or can't be read
+   */
+  turns(head: Head, range: TurnRange): Promise<DoneTurn[]>;
+  /**
+   * Copies the turns in HEAD to where older turns lie. Only committed turns go there, so that it may
+   * be done at any time, by several at once, and in vain; what counts is the commit that then drops
+   * them from HEAD.
+   */
+  seal(head: Head): Promise<Sealed>;
+  /** What became of a turn whose record left HEAD. Only turn ids that callers gave are kept. */
+  findTurn(place: Incarnation, turnKey: string): Promise<RecentTurn | undefined>;
+  /** Writes the history of a session that is to be created, and gives its HEAD for `create`. */
+  prepare(head: Head, history: Prepared): Promise<Head>;
+  /** The owner's sessions, newest first. One that was just created may not be among them yet. */
+  list(request: ListRequest): Promise<ListPage>;
+  /** Removes what a deleted session left behind but its tombstone. */
+  purge(place: Incarnation): Promise<void>;
 }
 
 export type WriteResult = { readonly applied: true } | Refused;
@@ -59,10 +83,12 @@ export interface Head extends SessionKey {
   readonly deletedAtSeconds?: number;
   readonly metadata: JsonObject;
   readonly counts: Counts;
-  /** The newest turns, oldest first. */
-  readonly tail: readonly DoneTurn[];
+  /** The newest turns, oldest first; those before them are in segments. */
+  readonly tail: readonly TailTurn[];
   /** The number of the first turn in `tail`; a session's first turn is number 1. */
   readonly tailFrom: number;
+  /** The numbers of turns that were superseded, in ascending order. */
+  readonly superseded: readonly number[];
   /** By turn key (see `turnKey`): what became of the turns in `tail`. */
   readonly recent: ReadonlyMap<string, RecentTurn>;
   readonly claim?: ClaimRecord;
@@ -70,11 +96,51 @@ export interface Head extends SessionKey {
   readonly open?: OpenTurn;
 }
 
+/** A turn, or where it is kept if it is too large to stand in HEAD. */
+export type TailTurn = DoneTurn | TurnInParts;
+
+export interface TurnInParts {
+  readonly status: "in_parts";
+  readonly turnId: string;
+  /** Names the parts, with their number: no other attempt can write them. */
+  readonly attempt: string;
+  readonly count: number;
+}
+
+export interface TurnRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Sealed {
+  /** The number of the first turn that isn't sealed. */
+  readonly to: number;
+}
+
+export interface Prepared {
+  readonly turns: readonly DoneTurn[];
+  /** By turn key, of those whose ids callers gave. */
+  readonly records: ReadonlyMap<string, RecentTurn>;
+}
+
+export interface ListRequest {
+  readonly owner: string;
+  readonly limit: number;
+  /** The `next` of the page before. */
+  readonly after?: string;
+  readonly nowMs: number;
+}
+
+export interface ListPage {
+  readonly heads: readonly Head[];
+  readonly next?: string;
+}
+
 export interface Counts {
   /** Messages that the model is shown: superseded ones don't count. */
   readonly messages: number;
   readonly turns: number;
-  /** UTF-8 bytes of the history as stored. */
+  /** UTF-8 bytes of the history as JSON, before compression. */
   readonly bytes: number;
 }
 
@@ -130,19 +196,27 @@ export interface Renew extends Held {
 }
 
 export interface Commit extends Held {
-  /** The version that the turn was decided on. */
-  readonly version: number;
+  /** The session that the turn was decided on. */
+  readonly head: Head;
   readonly turnKey: string;
   readonly requestHash: string;
-  /** The tail with the new turn at its end. */
-  readonly tail: readonly DoneTurn[];
-  readonly counts: Counts;
-  readonly updatedAt: string;
+  readonly turn: DoneTurn;
+  /** The number of the turn whose place this one takes, and how many messages of it no longer count. */
+  readonly supersedes?: { readonly number: number; readonly messages: number };
+  readonly sealed?: Sealed;
 }
 
 export type Release = Held;
 
 export interface Delete extends Incarnation {
+  readonly nowMs: number;
+  readonly ifMatch?: IfMatch;
+}
+
+export interface SetMetadata extends Incarnation {
+  readonly metadata: JsonObject;
+  readonly seenMetadataVersion: number;
+  readonly updatedAt: string;
   readonly nowMs: number;
   readonly ifMatch?: IfMatch;
 }

@@ -6,6 +6,7 @@ import {
   toolMessage,
   userMessage,
 } from "../../lib/session/message.ts";
+import { encodeTurn } from "../../lib/store/codec.ts";
 import { turnKey } from "../../lib/store/keys.ts";
 import type {
   Claim,
@@ -19,6 +20,7 @@ import {
   claimOn,
   commitOf,
   doneTurn,
+  HASH,
   head,
   hex,
   NOW_MS,
@@ -186,13 +188,13 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
           it,
         );
         await expectRefused(
-          store.claim(claimOn(keyOf(it), { open: openTurn({ requestHash: "other" }) })),
+          store.claim(claimOn(keyOf(it), { open: openTurn({ requestHash: hex() }) })),
           it,
         );
       });
 
       test("resumes the same turn left open, as it was stored", async () => {
-        const left = openTurn({ startedAt: "2026-12-01T11:30:00.000000+00:00" });
+        const left = openTurn({ startedAt: "2100-12-01T11:30:00.000000+00:00" });
         const it = await claimed({ open: left });
         expect(it.open).toEqual(left);
       });
@@ -244,7 +246,7 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
 
       test("resumes the same turn as it was stored", async () => {
         const seen = await claimed({
-          open: openTurn({ startedAt: "2026-12-01T11:30:00.000000+00:00" }),
+          open: openTurn({ startedAt: "2100-12-01T11:30:00.000000+00:00" }),
         });
         const result = await store.takeOver({ ...claimOn(keyOf(seen)), seen });
         expect(result).toMatchObject({ applied: true, head: { open: seen.open } });
@@ -327,9 +329,13 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
         expect(await store.read(keyOf(it))).toEqual({
           ...rest,
           version: it.version + 1,
-          tail: commit.tail,
-          counts: commit.counts,
-          updatedAt: commit.updatedAt,
+          tail: [...it.tail, commit.turn],
+          counts: {
+            messages: it.counts.messages + 2,
+            turns: it.counts.turns + 1,
+            bytes: it.counts.bytes + Buffer.byteLength(encodeTurn(commit.turn)),
+          },
+          updatedAt: commit.turn.finishedAt,
           recent: new Map(it.recent).set(commit.turnKey, {
             attempt: commit.attempt,
             version: it.version,
@@ -340,11 +346,16 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
 
       test("stores a turn as it is", async () => {
         const it = await claimed();
-        const tail = [
-          doneTurn({ turnId: "turn-1", messages: HOSTILE_MESSAGES, supersedes: "turn-0" }),
-        ];
-        await store.commit(commitOf(it, { tail }));
-        expect((await store.read(keyOf(it)))?.tail).toEqual(tail);
+        const turn = doneTurn({ messages: HOSTILE_MESSAGES, supersedes: "turn-0" });
+        await store.commit(commitOf(it, { turn }));
+        expect((await store.read(keyOf(it)))?.tail).toEqual([turn]);
+      });
+
+      test("counts no message of the turn that it supersedes", async () => {
+        const it = await claimed({ ...HISTORY, superseded: [7] });
+        await store.commit(commitOf(it, { supersedes: { number: 1, messages: 2 } }));
+        const after = await store.read(keyOf(it));
+        expect(after).toMatchObject({ superseded: [1, 7], counts: { messages: 2, turns: 2 } });
       });
 
       test("is refused the second time, and shows its own attempt", async () => {
@@ -364,7 +375,10 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
 
       test("is refused on another version", async () => {
         const it = await claimed();
-        await expectRefused(store.commit(commitOf(it, { version: it.version + 1 })), it);
+        await expectRefused(
+          store.commit(commitOf(it, { head: { ...it, version: it.version + 1 } })),
+          it,
+        );
       });
     });
 
@@ -470,7 +484,7 @@ const heldBy = (it: Head): Held => ({
 
 const record = (): ClaimRecord => ({ attempt: hex(), turnId: "turn-1", untilMs: NOW_MS + 30_000 });
 
-const RECENT = { attempt: hex(), version: 1, requestHash: "hash" };
+const RECENT = { attempt: hex(), version: 1, requestHash: HASH };
 
 const HISTORY: Partial<Head> = {
   version: 2,
@@ -516,9 +530,10 @@ const EVERYTHING: Partial<Head> = {
   ],
   tailFrom: 1,
   metadata: { z: 1, a: [1.5, { "": "", 语: "文" }], n: null, __nested: { deep: [[[]]] } },
+  superseded: [1, 5],
   claim: record(),
   open: openTurn({ input: "x\u0000y" }),
-  createdAt: "2026-12-01T03:04:05.678901+00:00",
+  createdAt: "2100-12-01T03:04:05.678901+00:00",
 };
 
 const COLLIDING_KEYS: [[string, string], [string, string]][] = [

@@ -1,7 +1,10 @@
 import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
 import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
 import { sessionStoreContract } from "./contract.ts";
+import { historyContract } from "./history-contract.ts";
 
 for (const { name, endpoint } of dynamoEngines()) {
-  sessionStoreContract(name, async () => dynamoSessionStore(await freshTable(endpoint)));
+  const open = async () => dynamoSessionStore(await freshTable(endpoint));
+  sessionStoreContract(name, open);
+  historyContract(name, open);
 }

@@ -5,9 +5,15 @@ import type { DoneTurn, OpenTurn } from "../../lib/session/turn.ts";
 import { turnKey } from "../../lib/store/keys.ts";
 import type { Claim, Commit, Head, SessionKey } from "../../lib/store/store.ts";
 
-/** 2026-12-01T12:00:00Z, a whole second: expiry is tested to the second. */
-export const NOW_MS = Date.UTC(2026, 11, 1, 12);
+/**
+ * 2100-12-01T12:00:00Z, a whole second: expiry is tested to the second. It lies in the future, since
+ * DynamoDB Local deletes what has expired by its own clock.
+ */
+export const NOW_MS = Date.UTC(2100, 11, 1, 12);
 export const NOW_SECONDS = NOW_MS / 1000;
+
+/** What a request hash looks like. */
+export const HASH = "0123456789abcdef".repeat(2);
 
 export const hex = (): string => randomBytes(16).toString("hex");
 
@@ -20,13 +26,14 @@ export const head = (fields: Partial<Head> = {}): Head => ({
   version: 1,
   metadataVersion: 1,
   fence: 0,
-  createdAt: "2026-12-01T11:00:00.000000+00:00",
-  updatedAt: "2026-12-01T11:00:00.000000+00:00",
+  createdAt: "2100-12-01T11:00:00.000000+00:00",
+  updatedAt: "2100-12-01T11:00:00.000000+00:00",
   expiresAtSeconds: NOW_SECONDS + 3600,
   metadata: {},
-  counts: { messages: 0, turns: 0, bytes: 2 },
+  counts: { messages: 0, turns: 0, bytes: 0 },
   tail: [],
   tailFrom: 1,
+  superseded: [],
   recent: new Map(),
   ...fields,
 });
@@ -34,9 +41,9 @@ export const head = (fields: Partial<Head> = {}): Head => ({
 export const openTurn = (fields: Partial<OpenTurn> = {}): OpenTurn => ({
   status: "open",
   turnId: "turn-1",
-  requestHash: "hash-1",
+  requestHash: HASH,
   input: "hello",
-  startedAt: "2026-12-01T12:00:00.000000+00:00",
+  startedAt: "2100-12-01T12:00:00.000000+00:00",
   ...fields,
 });
 
@@ -44,8 +51,8 @@ export const doneTurn = (fields: Partial<DoneTurn> = {}): DoneTurn => ({
   status: "done",
   turnId: "turn-1",
   messages: [userMessage("hello"), assistantMessage("hi")],
-  startedAt: "2026-12-01T12:00:00.000000+00:00",
-  finishedAt: "2026-12-01T12:00:01.000000+00:00",
+  startedAt: "2100-12-01T12:00:00.000000+00:00",
+  finishedAt: "2100-12-01T12:00:01.000000+00:00",
   finish: "final",
   usage: { inputTokens: 3, outputTokens: 5 },
   ...fields,
@@ -66,18 +73,15 @@ export const claimOn = (key: SessionKey, fields: Partial<Claim> = {}): Claim => 
 /** The commit of a turn that holds `claimed`. */
 export const commitOf = (claimed: Head, fields: Partial<Commit> = {}): Commit => {
   const turn = doneTurn({ turnId: claimed.open?.turnId ?? "turn-1" });
-  const tail = [...claimed.tail, turn];
   return {
     key: { owner: claimed.owner, sessionId: claimed.sessionId },
     incarnation: claimed.incarnation,
     fence: claimed.fence,
     attempt: claimed.claim?.attempt ?? "",
-    version: claimed.version,
+    head: claimed,
     turnKey: turnKey(turn.turnId),
-    requestHash: claimed.open?.requestHash ?? "hash-1",
-    tail,
-    counts: { messages: 2 * tail.length, turns: tail.length, bytes: 100 },
-    updatedAt: turn.finishedAt,
+    requestHash: claimed.open?.requestHash ?? HASH,
+    turn,
     ...fields,
   };
 };

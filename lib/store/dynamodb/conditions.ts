@@ -47,6 +47,18 @@ export const VERSION_UNCHANGED = "#version = :version";
 /** A heartbeat that arrives late must not shorten the lease. */
 export const LEASE_GROWS = "#claim.#until_ms < :until_ms";
 
+/** Two merges at once must not lose one. */
+export const METADATA_AS_SEEN = "#metadata_version = :seen_metadata_version";
+
 /** What the caller asked for with `If-Match`. */
 export const VERSION_MATCHES = "#version = :if_version";
 export const METADATA_VERSION_MATCHES = "#metadata_version = :if_metadata_version";
+
+/** What was renewed or recreated since it was listed must not go; the item itself knows, whatever was listed. */
+export const EXPIRED = "#expires_at <= :now";
+
+/** A turn that began in time ends as it began, and what it still writes has a HEAD by which cleanup finds it. */
+export const NO_LEASE_RUNS = "(attribute_not_exists(#claim) OR #claim.#until_ms <= :now_ms)";
+
+/** Of several that delete an item, one has done it. */
+export const STILL_THERE = "attribute_exists(#pk)";

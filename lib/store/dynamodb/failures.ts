@@ -4,7 +4,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { unmarshall, type unmarshallOptions } from "@aws-sdk/util-dynamodb";
 import { SessionTooLargeError, StoreThrottledError, StoreUnavailableError } from "../errors.ts";
-import type { Item } from "./item.ts";
+import type { Item } from "./table.ts";
 
 /**
  * The item that a failed condition came with. It is undefined where there is none, and where the
@@ -35,7 +35,7 @@ export const translate = (error: unknown): never => {
     });
   }
   if (error.name === "ValidationException" && error.message.includes("Item size")) {
-    throw new SessionTooLargeError({ cause: error });
+    throw new SessionTooLargeError("an item would be larger than DynamoDB takes", { cause: error });
   }
   if (error.name === "CredentialsProviderError") throw error;
   if (error instanceof DynamoDBServiceException && (error.$metadata.httpStatusCode ?? 500) < 500)

@@ -1,31 +1,28 @@
 /**
  * A session's HEAD item. Every field is written and read by name. What DynamoDB's own types would
- * change (the order of keys, long numbers, empty arrays) is kept as JSON text.
+ * change (the order of keys, long numbers, empty arrays) is kept as JSON text. HEAD is paid for by
+ * its size at every claim and commit, so ids are bytes and inner names are short.
  */
-import { childPath, InvalidInputError, invalid } from "../../session/invalid.ts";
+import { childPath, type InvalidInputError, invalid } from "../../session/invalid.ts";
 import { isPlainObject, kindOf, toJsonObject } from "../../session/json.ts";
-import { parseTimestamp } from "../../session/timestamp.ts";
+import { formatTimestamp, parseTimestamp } from "../../session/timestamp.ts";
 import type { OpenTurn } from "../../session/turn.ts";
-import { decodeTurns, encodeTurns } from "../codec.ts";
-import { DamagedSessionError } from "../errors.ts";
-import { partitionKey } from "../keys.ts";
-import type { ClaimRecord, Head, RecentTurn, SessionKey } from "../store.ts";
-import { EXPIRY_SHARDS, HEAD_KEY, TABLE } from "./table.ts";
-
-export type Item = Record<string, unknown>;
+import { decodeTurns, encodeTurn, reading } from "../codec.ts";
+import type { ClaimRecord, Head, RecentTurn, TailTurn } from "../store.ts";
+import { type Content, decodeContent, encodeContent } from "./content.ts";
+import { HEAD, headKey } from "./keys.ts";
+import { EXPIRY_SHARDS, type Item } from "./table.ts";
 
 /** The form of the items that this code writes; it reads no other. */
 const FORMAT = 1;
 
-export const itemKey = (key: SessionKey): Item => ({
-  [TABLE.partitionKey]: partitionKey(key),
-  [TABLE.sortKey]: HEAD_KEY,
-});
+/** More of an open turn's input isn't kept in HEAD: it is there to be looked at. */
+const MAX_OPEN_INPUT_LENGTH = 500;
 
 export const encodeHead = (head: Head): Item => ({
-  ...itemKey(head),
+  ...headKey(head),
   format: FORMAT,
-  incarnation: head.incarnation,
+  incarnation: bytes(head.incarnation),
   version: head.version,
   metadata_version: head.metadataVersion,
   fence: head.fence,
@@ -33,7 +30,7 @@ export const encodeHead = (head: Head): Item => ({
   session_id: head.sessionId,
   created_at: head.createdAt,
   created_key: `${new Date(parseTimestamp(head.createdAt, "created_at")).toISOString()}#${head.sessionId}`,
-  updated_at: head.updatedAt,
+  updated_at: encodeTimestamp(head.updatedAt),
   expires_at: head.expiresAtSeconds,
   expiry_shard: Number.parseInt(head.incarnation.slice(0, 1), 16) % EXPIRY_SHARDS,
   ...(head.deletedAtSeconds === undefined ? {} : { deleted_at: head.deletedAtSeconds }),
@@ -41,36 +38,48 @@ export const encodeHead = (head: Head): Item => ({
   message_count: head.counts.messages,
   turn_count: head.counts.turns,
   size_bytes: head.counts.bytes,
-  tail: encodeTurns(head.tail),
+  tail: encodeTail(head.tail),
   tail_from: head.tailFrom,
+  ...(head.superseded.length === 0 ? {} : { superseded: head.superseded }),
   recent: Object.fromEntries(Array.from(head.recent, ([key, turn]) => [key, encodeRecent(turn)])),
-  ...(head.claim ? { claim: encodeClaim(head.claim) } : {}),
+  ...(head.claim ? { claim: encodeClaim(head.claim, head.open) } : {}),
   ...(head.open ? { open: encodeOpen(head.open) } : {}),
 });
 
-export const encodeClaim = ({ attempt, turnId, untilMs }: ClaimRecord): Item => ({
-  attempt,
-  turn_id: turnId,
-  until_ms: untilMs,
+export const encodeTail = (tail: readonly TailTurn[]): Content =>
+  encodeContent(`[${tail.map(encodeTurn).join(",")}]`);
+
+/** A timestamp of our own, as whole milliseconds. */
+export const encodeTimestamp = (timestamp: string): number => parseTimestamp(timestamp, "");
+
+/** The claim's turn is the open one, and needn't be named twice. */
+export const encodeClaim = (
+  { attempt, turnId, untilMs }: ClaimRecord,
+  open: OpenTurn | undefined,
+): Item => ({
+  a: bytes(attempt),
+  u: untilMs,
+  ...(open?.turnId === turnId ? {} : { t: turnId }),
 });
 
 export const encodeOpen = ({ turnId, requestHash, input, startedAt }: OpenTurn): Item => ({
-  turn_id: turnId,
-  request_hash: requestHash,
-  input,
-  started_at: startedAt,
+  t: turnId,
+  h: bytes(requestHash),
+  i: input.slice(0, MAX_OPEN_INPUT_LENGTH).toWellFormed(),
+  s: encodeTimestamp(startedAt),
 });
 
 export const encodeRecent = ({ attempt, version, requestHash }: RecentTurn): Item => ({
-  attempt,
-  version,
-  request_hash: requestHash,
+  a: bytes(attempt),
+  v: version,
+  h: bytes(requestHash),
 });
 
+export const bytes = (hex: string): Uint8Array => Buffer.from(hex, "hex");
+
 /** @throws {DamagedSessionError} where the item isn't one that this code wrote */
-export const decodeHead = (item: Item): Head => {
-  const where = `session ${String(item["session_id"])}, item ${HEAD_KEY}`;
-  try {
+export const decodeHead = (item: Item): Head =>
+  reading(`session ${String(item["session_id"])}, item ${HEAD}`, () => {
     const head = new Fields(item, "");
     if (head.number("format") !== FORMAT) {
       throw invalid(
@@ -78,62 +87,56 @@ export const decodeHead = (item: Item): Head => {
         `is ${head.number("format")}, and this version of oneturn reads ${FORMAT}`,
       );
     }
-    const deletedAtSeconds =
-      item["deleted_at"] === undefined ? undefined : head.number("deleted_at");
-    const claim = item["claim"] === undefined ? undefined : head.fields("claim");
-    const open = item["open"] === undefined ? undefined : head.fields("open");
+    const open = head.has("open") ? decodeOpen(head.fields("open")) : undefined;
     const recent = head.fields("recent");
     return {
       owner: head.text("owner"),
       sessionId: head.text("session_id"),
-      incarnation: head.text("incarnation"),
+      incarnation: head.id("incarnation"),
       version: head.number("version"),
       metadataVersion: head.number("metadata_version"),
       fence: head.number("fence"),
       createdAt: head.text("created_at"),
-      updatedAt: head.text("updated_at"),
+      updatedAt: formatTimestamp(head.number("updated_at")),
       expiresAtSeconds: head.number("expires_at"),
-      ...(deletedAtSeconds === undefined ? {} : { deletedAtSeconds }),
+      ...(head.has("deleted_at") ? { deletedAtSeconds: head.number("deleted_at") } : {}),
       metadata: toJsonObject(JSON.parse(head.text("metadata")), "metadata"),
       counts: {
         messages: head.number("message_count"),
         turns: head.number("turn_count"),
         bytes: head.number("size_bytes"),
       },
-      tail: decodeTurns(head.text("tail"), where),
+      tail: decodeTurns(decodeContent(item["tail"], "tail")),
       tailFrom: head.number("tail_from"),
+      superseded: head.has("superseded") ? head.numbers("superseded") : [],
       recent: new Map(recent.keys().map((key) => [key, decodeRecent(recent.fields(key))])),
-      ...(claim ? { claim: decodeClaim(claim) } : {}),
-      ...(open ? { open: decodeOpen(open) } : {}),
+      ...(head.has("claim") ? { claim: decodeClaim(head.fields("claim"), open) } : {}),
+      ...(open ? { open } : {}),
     };
-  } catch (cause) {
-    if (!(cause instanceof InvalidInputError || cause instanceof SyntaxError)) throw cause;
-    throw new DamagedSessionError(`${where}: ${cause.message}`, { cause });
-  }
-};
+  });
 
-const decodeClaim = (claim: Fields): ClaimRecord => ({
-  attempt: claim.text("attempt"),
-  turnId: claim.text("turn_id"),
-  untilMs: claim.number("until_ms"),
+const decodeClaim = (claim: Fields, open: OpenTurn | undefined): ClaimRecord => ({
+  attempt: claim.id("a"),
+  turnId: open && !claim.has("t") ? open.turnId : claim.text("t"),
+  untilMs: claim.number("u"),
 });
 
 const decodeOpen = (open: Fields): OpenTurn => ({
   status: "open",
-  turnId: open.text("turn_id"),
-  requestHash: open.text("request_hash"),
-  input: open.text("input"),
-  startedAt: open.text("started_at"),
+  turnId: open.text("t"),
+  requestHash: open.id("h"),
+  input: open.text("i"),
+  startedAt: formatTimestamp(open.number("s")),
 });
 
-const decodeRecent = (recent: Fields): RecentTurn => ({
-  attempt: recent.text("attempt"),
-  version: recent.number("version"),
-  requestHash: recent.text("request_hash"),
+export const decodeRecent = (recent: Fields): RecentTurn => ({
+  attempt: recent.id("a"),
+  version: recent.number("v"),
+  requestHash: recent.id("h"),
 });
 
 /** Reads the fields of a map by name and type. */
-class Fields {
+export class Fields {
   readonly #map: Item;
   readonly #path: string;
 
@@ -147,6 +150,10 @@ class Fields {
     return Object.keys(this.#map);
   }
 
+  has(name: string): boolean {
+    return this.#map[name] !== undefined;
+  }
+
   text(name: string): string {
     const value = this.#map[name];
     if (typeof value !== "string") throw this.#fault(name, "text");
@@ -157,6 +164,22 @@ class Fields {
     const value = this.#map[name];
     if (typeof value !== "number") throw this.#fault(name, "a number");
     return value;
+  }
+
+  numbers(name: string): number[] {
+    const values = this.#map[name];
+    if (!Array.isArray(values)) throw this.#fault(name, "a list");
+    return values.map((value: unknown) => {
+      if (typeof value !== "number") throw this.#fault(name, "a list of numbers");
+      return value;
+    });
+  }
+
+  /** Bytes, in hex. */
+  id(name: string): string {
+    const value = this.#map[name];
+    if (!(value instanceof Uint8Array)) throw this.#fault(name, "bytes");
+    return Buffer.from(value).toString("hex");
   }
 
   fields(name: string): Fields {

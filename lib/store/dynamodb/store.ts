@@ -3,239 +3,263 @@
  * and the engine didn't say what stands there.
  */
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import {
-  DynamoDBDocumentClient,
-  GetCommand,
-  PutCommand,
-  UpdateCommand,
-  type UpdateCommandInput,
-} from "@aws-sdk/lib-dynamodb";
-import { encodeTurns } from "../codec.ts";
-import { SessionTooLargeError } from "../errors.ts";
+import type { DoneTurn } from "../../session/turn.ts";
+import { encodeTurn } from "../codec.ts";
 import type {
   Claim,
   ClaimResult,
-  Head,
+  Commit,
   Held,
   IfMatch,
-  Refused,
-  SessionKey,
   SessionStore,
   WriteResult,
 } from "../store.ts";
 import * as when from "./conditions.ts";
-import { numbersAsWritten, refusedItem, translate } from "./failures.ts";
+import type { Change } from "./expressions.ts";
 import {
+  bytes,
   decodeHead,
   encodeClaim,
   encodeHead,
   encodeOpen,
   encodeRecent,
-  type Item,
-  itemKey,
+  encodeTail,
+  encodeTimestamp,
 } from "./item.ts";
-import { MAX_ITEM_BYTES } from "./table.ts";
+import { headKey } from "./keys.ts";
+import { listSessions } from "./list.ts";
+import { dynamoParts, type Parts } from "./parts.ts";
+import { prepare } from "./prepare.ts";
+import { purge } from "./purge.ts";
+import { dynamoTable, type Written } from "./requests.ts";
+import { dynamoSegments } from "./segments.ts";
+import type { Item } from "./table.ts";
 
 export interface DynamoSessionStoreOptions {
   /** Its timeouts and tries bound every operation: see `dynamoClient`. */
   readonly client: DynamoDBClient;
   readonly tableName: string;
+  /** Of older history, as JSON, that the process keeps in memory. 32 MB by default. */
+  readonly cacheBytes?: number;
 }
 
 export const dynamoSessionStore = ({
   client,
   tableName,
+  cacheBytes = 32_000_000,
 }: DynamoSessionStoreOptions): SessionStore => {
-  const documents = DynamoDBDocumentClient.from(client, { unmarshallOptions: numbersAsWritten() });
-
-  const read = async (key: SessionKey): Promise<Head | undefined> => {
-    const get = new GetCommand({ TableName: tableName, Key: itemKey(key), ConsistentRead: true });
-    const { Item: item } = await documents.send(get).catch(translate);
-    return item && decodeHead(item);
-  };
-
-  const refused = async (key: SessionKey, error: unknown): Promise<Refused> => {
-    const item = refusedItem(error);
-    return { applied: false, seen: item ? decodeHead(item) : await read(key) };
-  };
-
-  const update = async (key: SessionKey, change: Change): Promise<WriteResult> => {
-    const command = new UpdateCommand({
-      TableName: tableName,
-      Key: itemKey(key),
-      ...expressions(change),
-    });
-    try {
-      await documents.send(command);
-    } catch (error) {
-      return refused(key, error);
-    }
-    return { applied: true };
-  };
-
-  /** As `update`, and reads the session in the same request. */
-  const grant = async (key: SessionKey, change: Change): Promise<ClaimResult> => {
-    const update = { TableName: tableName, Key: itemKey(key), ...expressions(change) };
-    let item: Item | undefined;
-    try {
-      const command = new UpdateCommand({ ...update, ReturnValues: "ALL_NEW" });
-      item = (await documents.send(command)).Attributes;
-    } catch (error) {
-      return refused(key, error);
-    }
-    return { applied: true, head: decodeHead(item ?? {}) };
-  };
+  const table = dynamoTable(client, tableName);
+  const parts = dynamoParts(table, cacheBytes / 2);
+  const segments = dynamoSegments(table, parts, cacheBytes / 2);
 
   return {
-    read,
+    turns: segments.turns,
+    seal: segments.seal,
+    findTurn: segments.findTurn,
+    prepare: (head, history) => prepare({ segments, parts }, head, history),
+    list: (request) => listSessions(table, request),
+    purge: (place) => purge(table, place),
+
+    read: async (key) => {
+      const item = await table.read(headKey(key));
+      return item && decodeHead(item);
+    },
 
     create: async ({ head, over, nowMs }) => {
-      const condition = over ? [when.SAME_INCARNATION, when.DEAD] : [when.NOTHING_THERE];
-      const values = over ? { incarnation: over.incarnation, now: seconds(nowMs) } : {};
-      const { UpdateExpression: _none, ...put } = expressions({ condition, values });
-      try {
-        await documents.send(
-          new PutCommand({ TableName: tableName, Item: encodeHead(head), ...put }),
-        );
-      } catch (error) {
-        return refused(head, error);
-      }
-      return { applied: true };
+      const change: Change = over
+        ? {
+            condition: [when.SAME_INCARNATION, when.DEAD],
+            values: { incarnation: bytes(over.incarnation), now: seconds(nowMs) },
+          }
+        : { condition: [when.NOTHING_THERE] };
+      return written(await table.putIf(encodeHead(head), change));
     },
 
-    claim: (claim) =>
-      grant(claim.key, {
-        set: [...GRANT, "#open = if_not_exists(#open, :open)"],
-        condition: [...claimable(claim.ifMatch), when.UNCLAIMED, when.NO_OTHER_OPEN_TURN],
-        values: claimValues(claim),
-        turnKey: claim.turnKey,
-      }),
+    claim: async (claim) =>
+      granted(
+        await table.update(headKey(claim.key), {
+          set: [...GRANT, "#open = if_not_exists(#open, :open)"],
+          condition: [...claimable(claim.ifMatch), when.UNCLAIMED, when.NO_OTHER_OPEN_TURN],
+          values: claimValues(claim),
+          names: { ...OPEN_NAMES, turn_key: claim.turnKey },
+        }),
+      ),
 
-    takeOver: ({ seen, ...claim }) => {
+    takeOver: async ({ seen, ...claim }) => {
       const resumes =
         seen.open?.turnId === claim.open.turnId && seen.open.requestHash === claim.open.requestHash;
-      return grant(claim.key, {
-        set: resumes ? GRANT : [...GRANT, "#open = :open"],
-        condition: [
-          ...claimable(claim.ifMatch),
-          when.SAME_INCARNATION,
-          when.FENCE_AS_SEEN,
-          seen.claim ? when.CLAIM_AS_SEEN : when.NO_CLAIM_AS_SEEN,
-          seen.open ? when.OPEN_AS_SEEN : when.NO_OPEN_AS_SEEN,
-        ],
-        values: {
-          ...claimValues(claim),
-          incarnation: seen.incarnation,
-          seen_fence: seen.fence,
-          seen_attempt: seen.claim?.attempt,
-          seen_turn_id: seen.open?.turnId,
-        },
-        turnKey: claim.turnKey,
-      });
+      return granted(
+        await table.update(headKey(claim.key), {
+          set: resumes ? GRANT : [...GRANT, "#open = :open"],
+          condition: [
+            ...claimable(claim.ifMatch),
+            when.SAME_INCARNATION,
+            when.FENCE_AS_SEEN,
+            seen.claim ? when.CLAIM_AS_SEEN : when.NO_CLAIM_AS_SEEN,
+            seen.open ? when.OPEN_AS_SEEN : when.NO_OPEN_AS_SEEN,
+          ],
+          values: {
+            ...claimValues(claim),
+            incarnation: bytes(seen.incarnation),
+            seen_fence: seen.fence,
+            ...(seen.claim ? { seen_attempt: bytes(seen.claim.attempt) } : {}),
+            ...(seen.open ? { seen_turn_id: seen.open.turnId } : {}),
+          },
+          names: { ...OPEN_NAMES, turn_key: claim.turnKey },
+        }),
+      );
     },
 
-    renew: ({ key, untilMs, ...held }) =>
-      update(key, {
-        set: ["#claim.#until_ms = :until_ms"],
-        condition: [when.SAME_INCARNATION, when.HELD, when.LEASE_GROWS],
-        values: { ...heldValues(held), until_ms: untilMs },
-      }),
+    renew: async ({ untilMs, ...held }) =>
+      written(
+        await table.change(headKey(held.key), {
+          set: ["#claim.#until_ms = :until_ms"],
+          condition: [when.SAME_INCARNATION, when.HELD, when.LEASE_GROWS],
+          values: { ...heldValues(held), until_ms: untilMs },
+          names: OPEN_NAMES,
+        }),
+      ),
 
-    commit: async ({ key, turnKey, version, requestHash, tail, counts, updatedAt, ...held }) =>
-      update(key, {
-        set: [
-          "#version = #version + :one",
-          "#tail = :tail",
-          "#recent.#turn_key = :recent",
-          "#updated_at = :updated_at",
-          "#message_count = :message_count",
-          "#turn_count = :turn_count",
-          "#size_bytes = :size_bytes",
-        ],
-        remove: ["#claim", "#open"],
-        condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED],
-        values: {
-          ...heldValues(held),
-          version,
-          one: 1,
-          tail: fitting(encodeTurns(tail)),
-          recent: encodeRecent({ attempt: held.attempt, version, requestHash }),
-          updated_at: updatedAt,
-          message_count: counts.messages,
-          turn_count: counts.turns,
-          size_bytes: counts.bytes,
-        },
-        turnKey,
-      }),
+    commit: async (commit) =>
+      written(await table.change(headKey(commit.key), await commitChange(parts, commit))),
 
-    release: ({ key, ...held }) =>
-      update(key, {
-        remove: ["#claim", "#open"],
-        condition: [when.SAME_INCARNATION, when.HELD],
-        values: heldValues(held),
-      }),
+    release: async (held) =>
+      written(
+        await table.change(headKey(held.key), {
+          remove: ["#claim", "#open"],
+          condition: [when.SAME_INCARNATION, when.HELD],
+          values: heldValues(held),
+          names: OPEN_NAMES,
+        }),
+      ),
 
-    delete: ({ key, incarnation, nowMs, ifMatch }) =>
-      update(key, {
-        set: [
-          "#deleted_at = :now",
-          "#expires_at = :tombstone_until",
-          "#metadata = :no_metadata",
-          "#tail = :no_turns",
-          "#recent = :none",
-        ],
-        // Without its created_key the session leaves the owner's list.
-        remove: ["#claim", "#open", "#created_key"],
-        condition: [when.SAME_INCARNATION, when.NOT_DELETED, ...matching(ifMatch)],
-        values: {
-          ...ifMatchValues(ifMatch),
-          incarnation,
-          now: seconds(nowMs),
-          tombstone_until: seconds(nowMs) + TOMBSTONE_SECONDS,
-          no_metadata: "{}",
-          no_turns: encodeTurns([]),
-          none: {},
-        },
-      }),
+    delete: async ({ key, incarnation, nowMs, ifMatch }) =>
+      written(
+        await table.change(headKey(key), {
+          set: [
+            "#deleted_at = :now",
+            "#expires_at = :tombstone_until",
+            "#metadata = :no_metadata",
+            "#tail = :no_turns",
+            "#recent = :none",
+          ],
+          // Without its created_key the session leaves the owner's list.
+          remove: ["#claim", "#open", "#created_key"],
+          condition: [when.SAME_INCARNATION, when.NOT_DELETED, ...matching(ifMatch)],
+          values: {
+            ...ifMatchValues(ifMatch),
+            incarnation: bytes(incarnation),
+            now: seconds(nowMs),
+            tombstone_until: seconds(nowMs) + TOMBSTONE_SECONDS,
+            no_metadata: "{}",
+            no_turns: encodeTail([]),
+            none: {},
+          },
+        }),
+      ),
+
+    setMetadata: async ({
+      key,
+      incarnation,
+      metadata,
+      seenMetadataVersion,
+      updatedAt,
+      nowMs,
+      ifMatch,
+    }) =>
+      written(
+        await table.change(headKey(key), {
+          set: [
+            "#metadata = :metadata",
+            "#metadata_version = #metadata_version + :one",
+            "#updated_at = :updated_at",
+          ],
+          condition: [
+            when.SAME_INCARNATION,
+            when.NOT_DELETED,
+            when.NOT_EXPIRED,
+            when.METADATA_AS_SEEN,
+            ...matching(ifMatch),
+          ],
+          values: {
+            ...ifMatchValues(ifMatch),
+            incarnation: bytes(incarnation),
+            now: seconds(nowMs),
+            one: 1,
+            metadata: JSON.stringify(metadata),
+            updated_at: encodeTimestamp(updatedAt),
+            seen_metadata_version: seenMetadataVersion,
+          },
+        }),
+      ),
   };
 };
 
 /** Longer than any request of the deleted incarnation can be on its way. */
 const TOMBSTONE_SECONDS = 86_400;
 
-interface Change {
-  readonly set?: readonly string[];
-  readonly remove?: readonly string[];
-  readonly condition: readonly string[];
-  /** Those that no expression names, and undefined ones, are left out. */
-  readonly values: Item;
-  readonly turnKey?: string;
-}
+/** Of a turn's content in HEAD: a larger one would be paid for at each claim and commit while it is in the tail. */
+const MAX_INLINE_BYTES = 2048;
 
-/** `#name` is the attribute of that name; `#turn_key` is the key of the turn in question. */
-const expressions = ({ set = [], remove = [], condition, values, turnKey }: Change) => {
-  const clauses = [
-    ...(set.length ? [`SET ${set.join(", ")}`] : []),
-    ...(remove.length ? [`REMOVE ${remove.join(", ")}`] : []),
-  ];
-  const text = [...clauses, ...condition].join(" ");
-  const names = [...new Set(text.match(/#\w+/g))];
-  const used: Item = Object.fromEntries(
-    [...new Set(text.match(/:\w+/g))].map((name): [string, unknown] => [
-      name,
-      values[name.slice(1)],
-    ]),
-  );
+/** As `encodeClaim` and `encodeOpen` spell them. */
+const OPEN_NAMES = { attempt: "a", until_ms: "u", turn_id: "t", request_hash: "h" };
+
+const commitChange = async (parts: Parts, commit: Commit): Promise<Change> => {
+  const { head, turn, turnKey, requestHash, sealed, supersedes, attempt } = commit;
+  const from = sealed?.to ?? head.tailFrom;
+  const placed = await parts.place(head, turn, {
+    number: head.version,
+    attempt,
+    maxBytes: MAX_INLINE_BYTES,
+  });
+  const tail = [...head.tail.slice(from - head.tailFrom), placed];
+  const dropped = [...head.recent].filter(([, { version }]) => version < from).map(([key]) => key);
   return {
-    UpdateExpression: clauses.join(" "),
-    ConditionExpression: condition.join(" AND "),
-    ExpressionAttributeNames: Object.fromEntries(
-      names.map((name) => [name, name === "#turn_key" ? String(turnKey) : name.slice(1)]),
-    ),
-    ...(Object.keys(used).length ? { ExpressionAttributeValues: used } : {}),
-    ReturnValuesOnConditionCheckFailure: "ALL_OLD",
-  } satisfies Partial<UpdateCommandInput>;
+    set: [
+      "#version = #version + :one",
+      "#tail = :tail",
+      "#tail_from = :tail_from",
+      "#recent.#turn_key = :recent",
+      "#updated_at = :updated_at",
+      "#message_count = :message_count",
+      "#turn_count = :turn_count",
+      "#size_bytes = :size_bytes",
+      ...(supersedes ? ["#superseded = :superseded"] : []),
+    ],
+    remove: ["#claim", "#open", ...dropped.map((_, n) => `#recent.#dropped_${n}`)],
+    condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED],
+    values: {
+      ...heldValues(commit),
+      version: head.version,
+      one: 1,
+      tail: encodeTail(tail),
+      tail_from: from,
+      recent: encodeRecent({ attempt, version: head.version, requestHash }),
+      updated_at: encodeTimestamp(turn.finishedAt),
+      message_count: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
+      turn_count: head.counts.turns + 1,
+      size_bytes: head.counts.bytes + jsonBytes(turn),
+      superseded: supersedes && [...head.superseded, supersedes.number].toSorted((a, b) => a - b),
+    },
+    names: {
+      ...OPEN_NAMES,
+      turn_key: turnKey,
+      ...Object.fromEntries(dropped.map((key, n) => [`dropped_${n}`, key])),
+    },
+  };
 };
+
+const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
+
+const written = (result: Written): WriteResult =>
+  result.applied
+    ? { applied: true }
+    : { applied: false, seen: result.seen && decodeHead(result.seen) };
+
+const granted = (result: Written): ClaimResult =>
+  result.applied
+    ? { applied: true, head: decodeHead(result.item) }
+    : { applied: false, seen: result.seen && decodeHead(result.seen) };
 
 const GRANT = ["#claim = :claim", "#fence = #fence + :one"];
 
@@ -250,10 +274,10 @@ const claimValues = ({ claim, open, ifMatch, nowMs }: Omit<Claim, "key" | "turnK
   ...ifMatchValues(ifMatch),
   one: 1,
   now: seconds(nowMs),
-  claim: encodeClaim(claim),
+  claim: encodeClaim(claim, open),
   open: encodeOpen(open),
   turn_id: open.turnId,
-  request_hash: open.requestHash,
+  request_hash: bytes(open.requestHash),
 });
 
 const matching = (ifMatch: IfMatch | undefined): string[] => [
@@ -267,15 +291,9 @@ const ifMatchValues = (ifMatch: IfMatch | undefined): Item => ({
 });
 
 const heldValues = ({ incarnation, fence, attempt }: Omit<Held, "key">): Item => ({
-  incarnation,
+  incarnation: bytes(incarnation),
   fence,
-  attempt,
+  attempt: bytes(attempt),
 });
 
 const seconds = (epochMs: number): number => Math.floor(epochMs / 1000);
-
-/** A request with more than the item can hold isn't worth sending; DynamoDB itself refuses what is only just too large. */
-const fitting = (tail: string): string => {
-  if (Buffer.byteLength(tail) > MAX_ITEM_BYTES) throw new SessionTooLargeError();
-  return tail;
-};

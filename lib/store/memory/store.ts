@@ -1,11 +1,16 @@
+import type { DoneTurn } from "../../session/turn.ts";
+import { encodeTurn } from "../codec.ts";
 import { partitionKey } from "../keys.ts";
 import {
   type Claim,
   type ClaimResult,
+  type Commit,
   type Head,
   type Held,
+  type Incarnation,
   isAlive,
   matches,
+  type RecentTurn,
   type SessionKey,
   type SessionStore,
 } from "../store.ts";
@@ -13,6 +18,9 @@ import {
 /** A store for tests and trials: its sessions end with the process. */
 export const memorySessionStore = (): SessionStore => {
   const heads = new Map<string, Head>();
+  /** By incarnation: what is sealed. */
+  const sealedTurns = new Map<string, DoneTurn[]>();
+  const records = new Map<string, Map<string, RecentTurn>>();
 
   const find = (key: SessionKey): Head | undefined => heads.get(partitionKey(key));
 
@@ -26,6 +34,13 @@ export const memorySessionStore = (): SessionStore => {
     if (!head) return { applied: false, seen: structuredClone(stood) };
     heads.set(partitionKey(key), structuredClone(head));
     return { applied: true, head: structuredClone(head) };
+  };
+
+  const keepRecords = (
+    { incarnation }: Incarnation,
+    more: ReadonlyMap<string, RecentTurn>,
+  ): void => {
+    records.set(incarnation, new Map([...(records.get(incarnation) ?? []), ...more]));
   };
 
   return {
@@ -62,10 +77,8 @@ export const memorySessionStore = (): SessionStore => {
 
     commit: async (commit) =>
       write(commit.key, (stood) => {
-        if (!isHeld(stood, commit) || stood.version !== commit.version) return undefined;
-        const { attempt, version, requestHash, tail, counts, updatedAt } = commit;
-        const recent = new Map(stood.recent).set(commit.turnKey, { attempt, version, requestHash });
-        return { ...unclaimed(stood), version: version + 1, tail, recent, counts, updatedAt };
+        if (!isHeld(stood, commit) || stood.version !== commit.head.version) return undefined;
+        return unclaimed({ ...stood, ...committed(stood, commit) });
       }),
 
     release: async (release) =>
@@ -86,8 +99,73 @@ export const memorySessionStore = (): SessionStore => {
           recent: new Map(),
         };
       }),
+
+    setMetadata: async ({
+      key,
+      incarnation,
+      metadata,
+      seenMetadataVersion,
+      updatedAt,
+      nowMs,
+      ifMatch,
+    }) =>
+      write(key, (stood) => {
+        if (stood?.incarnation !== incarnation || !isAlive(stood, nowMs)) return undefined;
+        if (stood.metadataVersion !== seenMetadataVersion || (ifMatch && !matches(stood, ifMatch)))
+          return undefined;
+        return { ...stood, metadata, metadataVersion: seenMetadataVersion + 1, updatedAt };
+      }),
+
+    turns: async (head, { from, to }) => {
+      const sealed = sealedTurns.get(head.incarnation)?.slice(0, head.tailFrom - 1) ?? [];
+      return structuredClone([...sealed, ...whole(head)].slice(from - 1, to - 1));
+    },
+
+    seal: async (head) => {
+      if (head.tail.length < MAX_TAIL_TURNS) return { to: head.tailFrom };
+      const sealed = sealedTurns.get(head.incarnation)?.slice(0, head.tailFrom - 1) ?? [];
+      sealedTurns.set(head.incarnation, structuredClone([...sealed, ...whole(head)]));
+      keepRecords({ key: head, incarnation: head.incarnation }, head.recent);
+      return { to: head.version };
+    },
+
+    findTurn: async ({ incarnation }, turnKey) => records.get(incarnation)?.get(turnKey),
+
+    prepare: async (head, history) => {
+      sealedTurns.set(head.incarnation, structuredClone([...history.turns]));
+      keepRecords({ key: head, incarnation: head.incarnation }, history.records);
+      const version = history.turns.length + 1;
+      const bytes = history.turns.reduce((sum, turn) => sum + jsonBytes(turn), 0);
+      const counts = { ...head.counts, turns: history.turns.length, bytes };
+      return { ...head, version, tailFrom: version, counts };
+    },
+
+    list: async ({ owner, limit, after, nowMs }) => {
+      const own = [...heads.values()]
+        .filter((head) => head.owner === owner && isAlive(head, nowMs))
+        .map((head) => ({
+          head,
+          place: `${new Date(head.createdAt).toISOString()}#${head.sessionId}`,
+        }))
+        .filter(({ place }) => after === undefined || place < after)
+        .toSorted((a, b) => (a.place < b.place ? 1 : -1));
+      const page = own.slice(0, limit);
+      const next = own.length > limit ? page.at(-1)?.place : undefined;
+      return {
+        heads: structuredClone(page.map(({ head }) => head)),
+        ...(next === undefined ? {} : { next }),
+      };
+    },
+
+    purge: async ({ incarnation }) => {
+      sealedTurns.delete(incarnation);
+      records.delete(incarnation);
+    },
   };
 };
+
+/** As DynamoDB's HEADs have it, only newer turns stand in a HEAD. */
+const MAX_TAIL_TURNS = 4;
 
 const TOMBSTONE_SECONDS = 86_400;
 
@@ -108,5 +186,30 @@ const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pic
   head?.incarnation === held.incarnation &&
   head.fence === held.fence &&
   head.claim?.attempt === held.attempt;
+
+const committed = (stood: Head, commit: Commit): Partial<Head> => {
+  const { attempt, head, turn, turnKey, requestHash, sealed, supersedes } = commit;
+  const tailFrom = sealed?.to ?? head.tailFrom;
+  const recent = [...stood.recent].filter(([, { version }]) => version >= tailFrom);
+  return {
+    version: stood.version + 1,
+    tail: [...head.tail.slice(tailFrom - head.tailFrom), turn],
+    tailFrom,
+    recent: new Map(recent).set(turnKey, { attempt, version: stood.version, requestHash }),
+    counts: {
+      messages: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
+      turns: head.counts.turns + 1,
+      bytes: head.counts.bytes + jsonBytes(turn),
+    },
+    ...(supersedes
+      ? { superseded: [...head.superseded, supersedes.number].toSorted((a, b) => a - b) }
+      : {}),
+    updatedAt: turn.finishedAt,
+  };
+};
+
+const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
+
+const whole = (head: Head): DoneTurn[] => head.tail.filter((turn) => turn.status === "done");
 
 const unclaimed = ({ claim: _claim, open: _open, ...head }: Head): Head => head;

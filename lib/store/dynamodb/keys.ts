@@ -1,0 +1,77 @@
+/**
+ * The keys of a session's items. All lie in one partition. HEAD is the only one that changes; the
+ * others carry the incarnation, so that a recreated session never meets those of its namesake.
+ */
+import { partitionKey } from "../keys.ts";
+import type { Head, Incarnation, SessionKey, TurnRange } from "../store.ts";
+import type { Item } from "./table.ts";
+import { AFTER_HEAD_SECONDS, TABLE } from "./table.ts";
+
+export const HEAD = "HEAD";
+
+export const headKey = (key: SessionKey): Item => itemKey(key, HEAD);
+
+/** A segment is found under the number of its first turn. */
+export const segmentKey = (place: Incarnation, from: number): Item =>
+  itemKey(place.key, segmentSortKey(place, from));
+
+/** Those that begin in the range. */
+export const segmentsBetween = (place: Incarnation, { from, to }: TurnRange) =>
+  between(place.key, segmentSortKey(place, from), segmentSortKey(place, to - 1));
+
+/** The record of a turn that left HEAD. */
+export const turnRecordKey = (place: Incarnation, turnKey: string): Item =>
+  itemKey(place.key, `T#${short(place.incarnation)}#${turnKey}`);
+
+/** One part of a turn that is too large for HEAD. */
+export const partKey = (
+  place: Incarnation,
+  {
+    number,
+    attempt,
+    index,
+  }: { readonly number: number; readonly attempt: string; readonly index: number },
+): Item =>
+  itemKey(
+    place.key,
+    `${partSortKey(place, number)}#${short(attempt)}#${String(index).padStart(4, "0")}`,
+  );
+
+/** All parts of the turns from `first` to `last`, of lost attempts too. */
+export const partsBetween = (place: Incarnation, first: number, last: number) =>
+  between(place.key, partSortKey(place, first), `${partSortKey(place, last)}#~`);
+
+/** Begins the sort keys of everything that belongs to an incarnation but its HEAD. */
+export const sortKeyPrefixes = (incarnation: string): readonly string[] =>
+  ["S", "T", "P"].map((kind) => `${kind}#${short(incarnation)}#`);
+
+export const placeOf = ({ owner, sessionId, incarnation }: Head): Incarnation => ({
+  key: { owner, sessionId },
+  incarnation,
+});
+
+/** When an item that belongs to HEAD expires. */
+export const afterHead = (head: Head): number => head.expiresAtSeconds + AFTER_HEAD_SECONDS;
+
+const segmentSortKey = ({ incarnation }: Incarnation, from: number): string =>
+  `S#${short(incarnation)}#${padded(from)}`;
+
+const partSortKey = ({ incarnation }: Incarnation, turn: number): string =>
+  `P#${short(incarnation)}#${padded(turn)}`;
+
+const between = (key: SessionKey, from: string, to: string) => ({
+  KeyConditionExpression: "#pk = :pk AND #sk BETWEEN :from AND :to",
+  ExpressionAttributeNames: { "#pk": TABLE.partitionKey, "#sk": TABLE.sortKey },
+  ExpressionAttributeValues: { ":pk": partitionKey(key), ":from": from, ":to": to },
+});
+
+const itemKey = (key: SessionKey, sortKey: string): Item => ({
+  [TABLE.partitionKey]: partitionKey(key),
+  [TABLE.sortKey]: sortKey,
+});
+
+/** Eight digits sort as numbers do. */
+const padded = (turn: number): string => String(turn).padStart(8, "0");
+
+/** 32 hex digits in 22 characters: every byte of a key is paid for. */
+const short = (hex: string): string => Buffer.from(hex, "hex").toString("base64url");

@@ -1,0 +1,164 @@
+/**
+ * Turns that are too large for HEAD: their JSON, cut by bytes into items of their own. Those are
+ * written before the commit that names them, and carry the attempt, so that no other can write them.
+ */
+import { invalid } from "../../session/invalid.ts";
+import type { DoneTurn } from "../../session/turn.ts";
+import { decodeTurns, encodeTurn, reading } from "../codec.ts";
+import { DamagedSessionError } from "../errors.ts";
+import type { Head, TailTurn, TurnInParts } from "../store.ts";
+import { byteCache } from "./cache.ts";
+import { contentBytes, decodeContent, encodeContent, toBytes } from "./content.ts";
+import { afterHead, partKey, partsBetween, placeOf } from "./keys.ts";
+import type { Table } from "./requests.ts";
+import { MAX_ITEM_BYTES, TABLE } from "./table.ts";
+
+export interface Numbered {
+  readonly turn: TailTurn;
+  readonly number: number;
+}
+
+export interface WholeTurn {
+  readonly turn: DoneTurn;
+  /** Of its JSON, where that doesn't stand in the item that names the turn. */
+  readonly partsBytes: number;
+}
+
+export interface Parts {
+  /** A turn as a tail or a segment takes it: whole, or, where its content is larger than `maxBytes`, in parts. */
+  place(
+    head: Head,
+    turn: DoneTurn,
+    at: { readonly number: number; readonly attempt: string; readonly maxBytes: number },
+  ): Promise<TailTurn>;
+  /** @throws {DamagedSessionError} where a part is missing or can't be read */
+  whole(head: Head, turns: readonly Numbered[]): Promise<WholeTurn[]>;
+}
+
+/** Room for key and names beside the content of a part. */
+const PART_BYTES = MAX_ITEM_BYTES - 2500;
+
+/** More parts than this are read by range. */
+const MAX_SINGLE_READS = 8;
+
+/** At once; each is a chain of pages. */
+const MAX_RANGES = 8;
+
+export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
+  /** By attempt and number: the content never changes. */
+  const cache = byteCache<WholeTurn>(cacheBytes);
+
+  const place: Parts["place"] = async (head, turn, { number, attempt, maxBytes }) => {
+    const json = encodeTurn(turn);
+    const content = encodeContent(`[${json}]`);
+    if (contentBytes(content) <= maxBytes) return turn;
+    const pieces = split(toBytes(content));
+    const placed: TurnInParts = {
+      status: "in_parts",
+      turnId: turn.turnId,
+      attempt,
+      count: pieces.length,
+    };
+    await Promise.all(
+      pieces.map((data, index) =>
+        table.put({
+          ...partKey(placeOf(head), { number, attempt, index }),
+          data,
+          expires_at: afterHead(head),
+        }),
+      ),
+    );
+    cache.add(cacheKey(placed, number), { turn, partsBytes: json.length }, json.length);
+    return placed;
+  };
+
+  const whole: Parts["whole"] = async (head, turns) => {
+    const unread = turns.flatMap(({ turn, number }) =>
+      turn.status === "in_parts" && !cache.get(cacheKey(turn, number)) ? [{ turn, number }] : [],
+    );
+    const data = await readData(head, unread);
+    return Promise.all(
+      turns.map(async ({ turn, number }) => {
+        if (turn.status === "done") return { turn, partsBytes: 0 };
+        const key = cacheKey(turn, number);
+        return cache.get(key) ?? join(head, turn, { number, data });
+      }),
+    );
+  };
+
+  const join = async (
+    head: Head,
+    turn: TurnInParts,
+    { number, data }: { readonly number: number; readonly data: ReadonlyMap<string, Uint8Array> },
+  ): Promise<WholeTurn> => {
+    const indexes = Array.from({ length: turn.count }, (_, index) => index);
+    const pieces = await Promise.all(
+      indexes.map(async (index) => {
+        const key = partKey(placeOf(head), { number, attempt: turn.attempt, index });
+        return data.get(String(key[TABLE.sortKey])) ?? readPart(head, turn, key);
+      }),
+    );
+    const where = `session ${head.sessionId}, turn ${turn.turnId}`;
+    const read = reading(where, () => {
+      const text = decodeContent(Buffer.concat(pieces), "parts");
+      const [done] = decodeTurns(text);
+      if (done?.status !== "done") throw invalid("parts", "hold no turn");
+      return { turn: done, partsBytes: text.length };
+    });
+    cache.add(cacheKey(turn, number), read, read.partsBytes);
+    return read;
+  };
+
+  /** By sort key. Few parts are read one by one, where they are joined. */
+  const readData = async (
+    head: Head,
+    turns: readonly NumberedParts[],
+  ): Promise<ReadonlyMap<string, Uint8Array>> => {
+    const data = new Map<string, Uint8Array>();
+    if (turns.reduce((sum, { turn }) => sum + turn.count, 0) <= MAX_SINGLE_READS) return data;
+    const step = Math.ceil(turns.length / MAX_RANGES);
+    const ranges = Array.from({ length: Math.ceil(turns.length / step) }, (_, n) =>
+      turns.slice(n * step, (n + 1) * step),
+    );
+    const read = async (range: readonly NumberedParts[]): Promise<void> => {
+      const [first, last] = [range[0], range.at(-1)];
+      if (!first || !last) return;
+      for await (const item of table.items(
+        partsBetween(placeOf(head), first.number, last.number),
+      )) {
+        if (item["data"] instanceof Uint8Array) data.set(String(item[TABLE.sortKey]), item["data"]);
+      }
+    };
+    await Promise.all(ranges.map(read));
+    return data;
+  };
+
+  const readPart = async (
+    head: Head,
+    turn: TurnInParts,
+    key: ReturnType<typeof partKey>,
+  ): Promise<Uint8Array> => {
+    for (const consistent of [false, true]) {
+      const data = (await table.read(key, consistent))?.["data"];
+      if (data instanceof Uint8Array) return data;
+    }
+    throw new DamagedSessionError(
+      `session ${head.sessionId}, turn ${turn.turnId}: a part of it is missing`,
+    );
+  };
+
+  return { place, whole };
+};
+
+interface NumberedParts {
+  readonly turn: TurnInParts;
+  readonly number: number;
+}
+
+/** An attempt makes one turn, but a copy of a history names its turns by number alone. */
+const cacheKey = ({ attempt }: TurnInParts, number: number): string => `${attempt}#${number}`;
+
+const split = (bytes: Uint8Array): Uint8Array[] =>
+  Array.from({ length: Math.ceil(bytes.length / PART_BYTES) }, (_, n) =>
+    bytes.subarray(n * PART_BYTES, (n + 1) * PART_BYTES),
+  );
