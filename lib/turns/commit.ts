@@ -1,17 +1,9 @@
-import type { DoneTurn } from "../session/turn.ts";
 import { StoreUnavailableError } from "../store/errors.ts";
-import type { Head, Held, SessionStore } from "../store/store.ts";
+import { isCallersTurnId } from "../store/keys.ts";
+import type { Commit, Head, Held, SessionStore } from "../store/store.ts";
 import { SessionNotFoundError, TurnSupersededError } from "./errors.ts";
-import { countsOf } from "./head.ts";
-import { resultOf, type TurnResult, turnResult } from "./result.ts";
-
-export interface Decided {
-  readonly held: Held;
-  /** The session that the turn was decided on. */
-  readonly head: Head;
-  readonly turnKey: string;
-  readonly requestHash: string;
-}
+import { readTurns } from "./history.ts";
+import { type TurnResult, turnResult } from "./result.ts";
 
 /**
  * Appends a turn to the history. A refused commit may be one's own, applied by an earlier send of
@@ -19,30 +11,64 @@ export interface Decided {
  */
 export const commit = async (
   store: SessionStore,
-  turn: DoneTurn,
-  decided: Decided,
+  write: Commit,
+  nowMs: number,
 ): Promise<TurnResult> => {
-  const { held, head, turnKey, requestHash } = decided;
-  const { version } = head;
-  const tail = [...head.tail, turn];
-  const written = await store.commit({
-    ...held,
-    version,
-    turnKey,
-    requestHash,
-    tail,
-    counts: countsOf(tail),
-    updatedAt: turn.finishedAt,
-  });
-  if (written.applied) return turnResult(held.key.sessionId, turn, { version, replayed: false });
+  const { key, incarnation, head, turn } = write;
+  const written = await store.commit(write);
+  if (written.applied)
+    return turnResult(key.sessionId, turn, { version: head.version, replayed: false });
 
   const { seen } = written;
-  if (seen?.incarnation !== held.incarnation || seen.deletedAtSeconds !== undefined) {
-    throw new SessionNotFoundError(held.key.sessionId);
+  if (seen?.incarnation !== incarnation || seen.deletedAtSeconds !== undefined) {
+    const { sessionId } = key;
+    throw new SessionNotFoundError(
+      sessionId,
+      `session ${sessionId} was deleted while the turn ran`,
+    );
   }
-  const recorded = seen.recent.get(turnKey);
+  const recorded =
+    seen.recent.get(write.turnKey) ?? (await findSealed(store, write, { seen, nowMs }));
   if (!recorded) throw new TurnSupersededError();
-  return resultOf(seen, recorded, recorded.attempt !== held.attempt);
+  return resultAt(store, seen, {
+    version: recorded.version,
+    replayed: recorded.attempt !== write.attempt,
+    nowMs,
+  });
+};
+
+/**
+ * The turn's record where later turns have pushed it out of HEAD already. Of an id of our own none
+ * is kept: whether it was done, the history at its version tells.
+ */
+const findSealed = async (
+  store: SessionStore,
+  { key, incarnation, attempt, turnKey, turn, head }: Commit,
+  { seen, nowMs }: { readonly seen: Head; readonly nowMs: number },
+): Promise<{ readonly version: number; readonly attempt: string } | undefined> => {
+  const { version } = head;
+  if (seen.version === version) return undefined;
+  if (isCallersTurnId(turn.turnId)) return store.findTurn({ key, incarnation }, turnKey);
+  const [there] = await readTurns(store, seen, {
+    range: { from: version, to: version + 1 },
+    nowMs,
+  });
+  return there?.turnId === turn.turnId ? { version, attempt } : undefined;
+};
+
+/** The result of the turn that was decided on a version, which is its number in the history. */
+export const resultAt = async (
+  store: SessionStore,
+  head: Head,
+  at: { readonly version: number; readonly replayed: boolean; readonly nowMs: number },
+): Promise<TurnResult> => {
+  const { version, nowMs } = at;
+  const [turn] = await readTurns(store, head, { range: { from: version, to: version + 1 }, nowMs });
+  if (!turn)
+    throw new Error(
+      `session ${head.sessionId}: turn ${version} is recorded and not in the history`,
+    );
+  return turnResult(head.sessionId, turn, at);
 };
 
 /** As far as it goes: a claim that can't be released ends with its lease. */

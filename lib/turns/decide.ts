@@ -22,13 +22,17 @@ export const decide = (seen: Head | undefined, wanted: Claim): Decision => {
   if (done && done.requestHash !== wanted.open.requestHash) return { kind: "reused" };
   if (done) return { kind: "done", head: seen, turn: done };
 
-  const { claim } = seen;
+  const { claim, open } = seen;
   if (claim?.attempt === wanted.claim.attempt) return { kind: "mine", head: seen };
   if (wanted.ifMatch && !matches(seen, wanted.ifMatch))
     return { kind: "mismatch", version: seen.version };
   if (claim && claim.untilMs > wanted.nowMs) {
     const kind = claim.turnId === wanted.open.turnId ? "in_progress" : "busy";
     return { kind, untilMs: claim.untilMs };
+  }
+  // Its tools may have run already, and would run again for the other input under the same name.
+  if (open?.turnId === wanted.open.turnId && open.requestHash !== wanted.open.requestHash) {
+    return { kind: "reused" };
   }
   return { kind: "abandoned", head: seen };
 };

@@ -4,8 +4,8 @@
 export class SessionNotFoundError extends Error {
   override readonly name = "SessionNotFoundError";
 
-  constructor(sessionId: string) {
-    super(`there is no session ${sessionId}`);
+  constructor(sessionId: string, message = `there is no session ${sessionId}`) {
+    super(message);
   }
 }
 
@@ -78,5 +78,13 @@ export class TurnTimeoutError extends Error {
 
   constructor() {
     super("the turn wasn't done in time and was stopped");
+  }
+}
+
+export class MetadataTooLargeError extends Error {
+  override readonly name = "MetadataTooLargeError";
+
+  constructor(bytes: number, maxBytes: number) {
+    super(`the metadata are ${bytes} bytes of JSON; at most ${maxBytes} are taken`);
   }
 }

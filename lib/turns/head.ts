@@ -1,55 +1,51 @@
 import type { JsonObject } from "../session/json.ts";
-import { Session } from "../session/session.ts";
 import { formatTimestamp, parseTimestamp } from "../session/timestamp.ts";
-import { type DoneTurn, visibleMessages } from "../session/turn.ts";
-import { encodeTurns } from "../store/codec.ts";
-import type { Counts, Head, SessionKey } from "../store/store.ts";
+import type { Head, SessionKey } from "../store/store.ts";
+import { MetadataTooLargeError } from "./errors.ts";
+
+/** Of JSON. HEAD carries the metadata, and is paid for by its size at each claim and commit. */
+export const MAX_METADATA_BYTES = 64 * 1024;
 
 export interface NewHead {
   readonly key: SessionKey;
   readonly incarnation: string;
   readonly createdAt: string;
   readonly metadata?: JsonObject;
-  readonly turns?: readonly DoneTurn[];
   readonly lifetimeSeconds: number;
   readonly nowMs: number;
 }
 
-/** A session as it is first stored, with no one at work on it. */
+/**
+ * A session as it is first stored, without history, and with no one at work on it.
+ *
+ * @throws {MetadataTooLargeError}
+ */
 export const newHead = (fields: NewHead): Head => {
-  const { key, incarnation, createdAt, metadata = {}, turns = [], lifetimeSeconds, nowMs } = fields;
+  const { key, incarnation, createdAt, metadata = {}, lifetimeSeconds, nowMs } = fields;
   return {
     ...key,
     incarnation,
-    version: turns.length + 1,
+    version: 1,
     metadataVersion: 1,
     fence: 0,
     createdAt,
     updatedAt: formatTimestamp(nowMs),
     expiresAtSeconds: expiresAtSeconds(createdAt, lifetimeSeconds),
-    metadata,
-    counts: countsOf(turns),
-    tail: turns,
+    metadata: checkMetadataSize(metadata),
+    counts: { messages: 0, turns: 0, bytes: 0 },
+    tail: [],
     tailFrom: 1,
+    superseded: [],
     recent: new Map(),
   };
+};
+
+export const checkMetadataSize = (metadata: JsonObject): JsonObject => {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes > MAX_METADATA_BYTES) throw new MetadataTooLargeError(bytes, MAX_METADATA_BYTES);
+  return metadata;
 };
 
 /** Whole seconds since the epoch. It follows from `created_at` alone, and so never moves. */
 export const expiresAtSeconds = (createdAt: string, lifetimeSeconds: number): number =>
   Math.floor(parseTimestamp(createdAt, "created_at") / 1000) + lifetimeSeconds;
-
-export const countsOf = (turns: readonly DoneTurn[]): Counts => ({
-  messages: visibleMessages(turns).length,
-  turns: turns.length,
-  bytes: Buffer.byteLength(encodeTurns(turns)),
-});
-
-/** The session in its portable form. */
-export const restoreSession = (head: Head): Session =>
-  new Session({
-    sessionId: head.sessionId,
-    createdAt: head.createdAt,
-    metadata: head.metadata,
-    messages: visibleMessages(head.tail),
-  });

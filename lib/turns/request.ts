@@ -3,7 +3,7 @@ import { invalid } from "../session/invalid.ts";
 import { kindOf } from "../session/json.ts";
 import { checkSessionId } from "../session/session.ts";
 import type { DoneTurn } from "../session/turn.ts";
-import { checkOwner, sha256 } from "../store/keys.ts";
+import { checkOwner, hash, isCallersTurnId, OWN_TURN_ID_MARK } from "../store/keys.ts";
 import type { IfMatch } from "../store/store.ts";
 
 export interface TurnRequest {
@@ -40,8 +40,10 @@ export const checkTurnRequest = (request: TurnRequest, maxInputBytes: number): T
   checkOwner(request.owner, "owner");
   checkSessionId(request.sessionId, "sessionId");
   if (request.turnId !== undefined) checkTurnId(request.turnId, "turnId");
-  if (request.supersedes !== undefined) checkSupersedes(request.supersedes, "supersedes");
+  if (request.supersedes !== undefined) checkTurnName(request.supersedes, "supersedes");
   checkOnBusy(request.onBusy ?? "reject", "onBusy");
+  if (Number.isNaN(Number(request.deadlineMs ?? 0)))
+    throw invalid("deadlineMs", "must be a number");
   const input = checkInput(request.input, "input");
   const bytes = Buffer.byteLength(input);
   if (bytes > maxInputBytes) throw new InputTooLargeError(bytes, maxInputBytes);
@@ -56,14 +58,14 @@ export const checkTurnId = (value: unknown, path: string): string => {
   if (typeof value !== "string" || !/^[\x21-\x7e]{1,128}$/.test(value)) {
     throw invalid(path, "must be 1 to 128 visible ASCII characters");
   }
-  if (value.startsWith("~"))
+  if (!isCallersTurnId(value))
     throw invalid(path, "must not begin with ~: such ids are the server's own");
   return value;
 };
 
-export const newTurnId = (randomId: string): string => `~${randomId}`;
+export const newTurnId = (randomId: string): string => `${OWN_TURN_ID_MARK}${randomId}`;
 
-export const checkSupersedes = (value: unknown, path: string): string => {
+export const checkTurnName = (value: unknown, path: string): string => {
   if (typeof value !== "string" || value === "") throw invalid(path, "must be the id of a turn");
   return value;
 };
@@ -85,7 +87,7 @@ export const requestHash = ({
   input,
   supersedes,
 }: Pick<TurnRequest, "input" | "supersedes">): string =>
-  sha256(JSON.stringify([input, supersedes ?? null]));
+  hash(JSON.stringify([input, supersedes ?? null]));
 
 /** @throws {InvalidInputError} unless `turnId` names a turn of the history that still has its place */
 export const checkReplaceable = (turnId: string, turns: readonly DoneTurn[]): void => {

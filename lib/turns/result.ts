@@ -2,7 +2,6 @@ import type { Usage } from "../agent/model.ts";
 import { finalText, type Step, stepsOf } from "../agent/steps.ts";
 import type { Message } from "../session/message.ts";
 import type { DoneTurn, Finish } from "../session/turn.ts";
-import type { Head, RecentTurn } from "../store/store.ts";
 
 export interface TurnResult {
   readonly turnId: string;
@@ -18,16 +17,6 @@ export interface TurnResult {
   /** Whether the turn had been done before this call. */
   readonly replayed: boolean;
 }
-
-/** The result of a turn that is in the history. A turn's number in it is the version that it was decided on. */
-export const resultOf = (head: Head, { version }: RecentTurn, replayed: boolean): TurnResult => {
-  const turn = head.tail[version - head.tailFrom];
-  if (!turn)
-    throw new Error(
-      `session ${head.sessionId}: turn ${version} is recorded and not in the history`,
-    );
-  return turnResult(head.sessionId, turn, { version, replayed });
-};
 
 /** @param decided the version that the turn was decided on, and whether it had been done before this call */
 export const turnResult = (

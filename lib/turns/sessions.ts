@@ -1,26 +1,42 @@
 /**
- * Sessions apart from their turns: created, read, exported, imported, deleted. A session that isn't
- * alive is not there, on every path.
+ * Sessions apart from their turns: created, read, listed, changed, copied, deleted. A session that
+ * isn't alive is not there, on every path.
  */
-import { InvalidSnapshotError } from "../session/invalid.ts";
+import { InvalidSnapshotError, invalid } from "../session/invalid.ts";
 import { type JsonObject, toJsonObject } from "../session/json.ts";
+import { mergePatch } from "../session/merge.ts";
+import type { Message } from "../session/message.ts";
 import { checkSessionId, newSessionId, Session } from "../session/session.ts";
-import { formatTimestamp } from "../session/timestamp.ts";
-import { type DoneTurn, splitIntoTurns } from "../session/turn.ts";
-import { checkOwner } from "../store/keys.ts";
+import { formatTimestamp, parseTimestamp } from "../session/timestamp.ts";
+import { type DoneTurn, splitIntoTurns, visibleMessages } from "../session/turn.ts";
+import { DamagedSessionError, StoreUnavailableError } from "../store/errors.ts";
+import { checkOwner, isCallersTurnId, turnKey } from "../store/keys.ts";
 import {
   type Head,
   type IfMatch,
   isAlive,
   matches,
-  type Refused,
+  type RecentTurn,
   type SessionKey,
   type SessionStore,
 } from "../store/store.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
 import { SessionExistsError, SessionNotFoundError, VersionMismatchError } from "./errors.ts";
-import { expiresAtSeconds, newHead } from "./head.ts";
-import { newTurnId } from "./request.ts";
+import { checkMetadataSize, expiresAtSeconds, newHead } from "./head.ts";
+import { readTurns, supersededIn, wholeHistory } from "./history.ts";
+import {
+  decodeOpaque,
+  encodeOpaque,
+  MAX_PAGE_BYTES,
+  type Page,
+  type PagedMessage,
+  type PageRequest,
+  pageBytes,
+  pageOfMessages,
+  pageOfTurns,
+  type TurnJson,
+} from "./pages.ts";
+import { newTurnId, requestHash } from "./request.ts";
 import { DEFAULT_LIFETIME_SECONDS } from "./turns.ts";
 
 export interface SessionsOptions {
@@ -35,6 +51,18 @@ export interface Sessions {
   create(fields: { owner: string; sessionId?: string; metadata?: JsonObject }): Promise<Head>;
   /** @throws {SessionNotFoundError} */
   read(key: SessionKey): Promise<Head>;
+  /** The owner's, newest first. */
+  list(owner: string, request?: { limit?: number; cursor?: string }): Promise<Page<Head>>;
+  messages(head: Head, request?: PageRequest): Promise<Page<PagedMessage>>;
+  turns(head: Head, request?: PageRequest): Promise<Page<TurnJson>>;
+  /** The whole session in its portable form. */
+  export(head: Head): Promise<Session>;
+  /**
+   * Merges a JSON merge patch (RFC 7396) into the metadata. A running turn isn't disturbed.
+   *
+   * @throws {SessionNotFoundError, VersionMismatchError, MetadataTooLargeError}
+   */
+  patchMetadata(key: SessionKey, patch: JsonObject, ifMatch?: IfMatch): Promise<Head>;
   /** @throws {SessionNotFoundError, VersionMismatchError} */
   delete(key: SessionKey, ifMatch?: IfMatch): Promise<void>;
   /**
@@ -44,7 +72,19 @@ export interface Sessions {
    * @throws {InvalidSnapshotError} with the path of the fault; for an expired one too
    */
   import(key: SessionKey, snapshot: unknown): Promise<Head>;
+  /**
+   * A new session with the history of another, up to the turn `atTurn` or all of it, and with a life
+   * of its own.
+   *
+   * @throws {SessionNotFoundError, SessionExistsError}
+   */
+  fork(key: SessionKey, fields?: { sessionId?: string; atTurn?: string }): Promise<Head>;
 }
+
+export const MAX_LIST_LIMIT = 100;
+
+/** More than clocks differ by. A session created in the future would outlive its lifetime. */
+const MAX_AHEAD_MS = 86_400_000;
 
 export const createSessions = ({
   store,
@@ -52,16 +92,23 @@ export const createSessions = ({
   clock = systemClock,
   randomBytes = cryptoRandom,
 }: SessionsOptions): Sessions => {
+  /** Puts a HEAD where none stands, or a dead one. */
   const put = async (head: Head): Promise<Head> => {
-    let refused: Refused | undefined;
+    let over: Head | undefined;
     for (;;) {
-      const over = refused?.seen;
       const created = await store.create({ head, nowMs: clock.nowMs(), ...(over ? { over } : {}) });
       if (created.applied || created.seen?.incarnation === head.incarnation) return head;
       if (created.seen && isAlive(created.seen, clock.nowMs()))
         throw new SessionExistsError(head.sessionId);
-      refused = created;
+      over = created.seen;
     }
+  };
+
+  /** History first, HEAD last: before it stands, nothing of the session can be seen. */
+  const putWithHistory = async (head: Head, turns: readonly DoneTurn[]): Promise<Head> => {
+    const there = await store.read(head);
+    if (there && isAlive(there, clock.nowMs())) throw new SessionExistsError(head.sessionId);
+    return put(await store.prepare(head, { turns, records: recordsOf(turns) }));
   };
 
   const read = async (key: SessionKey): Promise<Head> => {
@@ -71,33 +118,93 @@ export const createSessions = ({
     return head;
   };
 
+  const historyOf = (head: Head): Promise<DoneTurn[]> =>
+    readTurns(store, head, { range: wholeHistory(head), nowMs: clock.nowMs() });
+
+  /** A life of its own, from now on. */
+  const headOf = (fields: { key: SessionKey; createdAt?: string; metadata: JsonObject }): Head => {
+    const nowMs = clock.nowMs();
+    return newHead({
+      createdAt: formatTimestamp(nowMs),
+      ...fields,
+      incarnation: randomId(randomBytes),
+      lifetimeSeconds,
+      nowMs,
+    });
+  };
+
   return {
     read,
 
-    create: async ({ owner, sessionId = newSessionId(randomBytes), metadata = {} }) => {
-      const key = checkKey({ owner, sessionId });
+    create: async ({ owner, sessionId = newSessionId(randomBytes), metadata = {} }) =>
+      put(
+        headOf({
+          key: checkKey({ owner, sessionId }),
+          metadata: toJsonObject(metadata, "metadata"),
+        }),
+      ),
+
+    list: async (owner, { limit = 50, cursor } = {}) => {
+      checkOwner(owner, "owner");
+      const after = cursor === undefined ? {} : { after: decodePlace(cursor) };
       const nowMs = clock.nowMs();
-      const head = newHead({
-        key,
-        incarnation: randomId(randomBytes),
-        createdAt: formatTimestamp(nowMs),
-        metadata: toJsonObject(metadata, "metadata"),
-        lifetimeSeconds,
-        nowMs,
-      });
-      return put(head);
+      // A page whose metadata are too large for an answer is asked for again, half as long.
+      for (let count = limit; ; count = Math.ceil(count / 2)) {
+        const { heads, next } = await store.list({ owner, limit: count, nowMs, ...after });
+        if (heads.length > 1 && listBytes(heads) > MAX_PAGE_BYTES) continue;
+        return { data: heads, ...(next === undefined ? {} : { nextCursor: encodeOpaque([next]) }) };
+      }
+    },
+
+    messages: (head, request) => pageOfMessages({ store, head, nowMs: clock.nowMs() }, request),
+    turns: (head, request) => pageOfTurns({ store, head, nowMs: clock.nowMs() }, request),
+
+    export: async (head) => {
+      const messages = visibleMessages(await historyOf(head));
+      const { sessionId, createdAt, metadata } = head;
+      return new Session({ sessionId, createdAt, metadata, messages });
+    },
+
+    patchMetadata: async (key, patch, ifMatch) => {
+      let seen: Head | undefined = await read(key);
+      for (;;) {
+        if (!seen || !isAlive(seen, clock.nowMs())) throw new SessionNotFoundError(key.sessionId);
+        if (ifMatch && !matches(seen, ifMatch)) throw new VersionMismatchError(seen.version);
+        const { incarnation, metadataVersion } = seen;
+        const metadata = checkMetadataSize(mergePatch(seen.metadata, patch));
+        const nowMs = clock.nowMs();
+        const updatedAt = formatTimestamp(nowMs);
+        const change = {
+          key,
+          incarnation,
+          metadata,
+          seenMetadataVersion: metadataVersion,
+          updatedAt,
+          nowMs,
+        };
+        const changed = await store.setMetadata({ ...change, ...(ifMatch ? { ifMatch } : {}) });
+        if (changed.applied)
+          return { ...seen, metadata, metadataVersion: metadataVersion + 1, updatedAt };
+        seen = changed.seen;
+        // One's own write, whose answer got lost; else another change got ahead, and what it left is merged into.
+        const isDone =
+          seen?.incarnation === incarnation && seen.metadataVersion === metadataVersion + 1;
+        if (seen && isDone && JSON.stringify(seen.metadata) === JSON.stringify(metadata))
+          return seen;
+      }
     },
 
     delete: async (key, ifMatch) => {
-      const { incarnation, ...head } = await read(key);
-      if (ifMatch && !matches({ incarnation, ...head }, ifMatch))
-        throw new VersionMismatchError(head.version);
+      const head = await read(key);
+      const { incarnation } = head;
+      if (ifMatch && !matches(head, ifMatch)) throw new VersionMismatchError(head.version);
       const condition = ifMatch ? { ifMatch } : {};
       const deleted = await store.delete({ key, incarnation, nowMs: clock.nowMs(), ...condition });
       // Whoever deleted it, it is gone; only a version that moved keeps it.
-      if (deleted.applied || deleted.seen?.incarnation !== incarnation) return;
-      if (deleted.seen.deletedAtSeconds === undefined)
+      const isThere = !deleted.applied && deleted.seen?.incarnation === incarnation;
+      if (isThere && deleted.seen.deletedAtSeconds === undefined)
         throw new VersionMismatchError(deleted.seen.version);
+      await purge(key, incarnation);
     },
 
     import: async (key, snapshot) => {
@@ -108,31 +215,99 @@ export const createSessions = ({
           { path: "session_id", message: `isn't ${key.sessionId}, where it is to be stored` },
         ]);
       }
-      const { createdAt, metadata } = session;
-      const nowMs = clock.nowMs();
-      if (expiresAtSeconds(createdAt, lifetimeSeconds) <= Math.floor(nowMs / 1000)) {
+      const { createdAt, metadata, messages } = session;
+      if (expiresAtSeconds(createdAt, lifetimeSeconds) <= Math.floor(clock.nowMs() / 1000)) {
         throw new InvalidSnapshotError([
           { path: "created_at", message: "is so long ago that the session has expired" },
         ]);
       }
-      const turns = splitIntoTurns(session.messages).map((messages): DoneTurn => {
-        const last = messages.at(-1);
-        const answered = last?.role === "assistant" && last.toolCalls.length === 0;
-        return {
-          status: "done",
-          turnId: newTurnId(randomId(randomBytes)),
-          messages,
-          startedAt: createdAt,
-          finishedAt: createdAt,
-          finish: answered ? "final" : "max_steps",
-          usage: { inputTokens: 0, outputTokens: 0 },
-        };
+      if (parseTimestamp(createdAt, "created_at") > clock.nowMs() + MAX_AHEAD_MS) {
+        throw new InvalidSnapshotError([{ path: "created_at", message: "lies in the future" }]);
+      }
+      const turns = splitIntoTurns(messages).map((of) =>
+        importedTurn(of, createdAt, randomId(randomBytes)),
+      );
+      const head = headOf({ key, createdAt, metadata });
+      return putWithHistory(
+        { ...head, counts: { ...head.counts, messages: messages.length } },
+        turns,
+      );
+    },
+
+    fork: async (key, { sessionId = newSessionId(randomBytes), atTurn } = {}) => {
+      const source = await read(key);
+      const all = await historyOf(source);
+      const end =
+        atTurn === undefined ? all.length : all.findIndex(({ turnId }) => turnId === atTurn) + 1;
+      if (atTurn !== undefined && end === 0)
+        throw invalid("at_turn", `there is no turn ${atTurn} in this session`);
+      const turns = all.slice(0, end);
+      const head = headOf({
+        key: checkKey({ owner: key.owner, sessionId }),
+        metadata: source.metadata,
       });
-      const incarnation = randomId(randomBytes);
-      return put(newHead({ key, incarnation, createdAt, metadata, turns, lifetimeSeconds, nowMs }));
+      const counts = { ...head.counts, messages: visibleMessages(turns).length };
+      return putWithHistory({ ...head, counts, superseded: supersededIn(turns) }, turns);
     },
   };
+
+  /** As far as it goes: cleanup finds what is left. */
+  async function purge(key: SessionKey, incarnation: string): Promise<void> {
+    try {
+      await store.purge({ key, incarnation });
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError || error instanceof DamagedSessionError))
+        throw error;
+    }
+  }
 };
+
+/** A place in the list is short and plain: what isn't, a store may choke on. */
+const decodePlace = (cursor: string): string => {
+  const [place, ...others] = decodeOpaque(cursor);
+  if (typeof place !== "string" || !/^[\x21-\x7e]{1,200}$/.test(place) || others.length > 0) {
+    throw invalid("cursor", "must be the next_cursor of a page of this list");
+  }
+  return place;
+};
+
+const listBytes = (heads: readonly Head[]): number =>
+  heads.reduce(
+    (sum, { metadata, open }) => sum + pageBytes([metadata, open]) + PLAIN_HEAD_BYTES,
+    0,
+  );
+
+/** Of a HEAD's other fields, at most. */
+const PLAIN_HEAD_BYTES = 1000;
+
+const importedTurn = (messages: readonly Message[], createdAt: string, id: string): DoneTurn => {
+  const last = messages.at(-1);
+  const isAnswered = last?.role === "assistant" && last.toolCalls.length === 0;
+  return {
+    status: "done",
+    turnId: newTurnId(id),
+    messages,
+    startedAt: createdAt,
+    finishedAt: createdAt,
+    finish: isAnswered ? "final" : "max_steps",
+    usage: { inputTokens: 0, outputTokens: 0 },
+  };
+};
+
+/** Of a turn that no attempt of this incarnation made. */
+const NO_ATTEMPT = "0".repeat(32);
+
+/** A caller's turn id is recognised in a copy of its history too. */
+const recordsOf = (turns: readonly DoneTurn[]): ReadonlyMap<string, RecentTurn> =>
+  new Map(
+    turns.flatMap((turn, index): [string, RecentTurn][] => {
+      const { turnId, messages, supersedes } = turn;
+      if (!isCallersTurnId(turnId)) return [];
+      const input = messages.find(({ role }) => role === "user")?.content ?? "";
+      const hash = requestHash(supersedes === undefined ? { input } : { input, supersedes });
+      return [[turnKey(turnId), { attempt: NO_ATTEMPT, version: index + 1, requestHash: hash }]];
+    }),
+  );
 
 /** @throws {InvalidInputError} */
 const checkKey = ({ owner, sessionId }: SessionKey): SessionKey => ({

@@ -5,16 +5,15 @@
  * history that stands before it, or it is not there at all; and the caller is never told one where
  * the other is true.
  */
-import type { Agent, RunResult } from "../agent/agent.ts";
-import { Session } from "../session/session.ts";
+import type { Agent } from "../agent/agent.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
-import { type DoneTurn, type OpenTurn, visibleMessages } from "../session/turn.ts";
 import { StoreUnavailableError } from "../store/errors.ts";
-import { turnKey } from "../store/keys.ts";
-import type { Claim, Head, SessionStore } from "../store/store.ts";
+import { isCallersTurnId, turnKey } from "../store/keys.ts";
+import type { Head, RecentTurn, SessionStore } from "../store/store.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
-import { commit, release } from "./commit.ts";
-import { TurnSupersededError, TurnTimeoutError } from "./errors.ts";
+import { commit, release, resultAt } from "./commit.ts";
+import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
+import { executor, type StartedTurn } from "./execute.ts";
 import { newHead } from "./head.ts";
 import { keepLease, leaseUntilMs } from "./lease.ts";
 import { type Obtained, obtain } from "./obtain.ts";
@@ -25,7 +24,7 @@ import {
   requestHash,
   type TurnRequest,
 } from "./request.ts";
-import { resultOf, type TurnResult } from "./result.ts";
+import type { TurnResult } from "./result.ts";
 
 export interface TurnsOptions {
   readonly agent: Agent;
@@ -36,6 +35,11 @@ export interface TurnsOptions {
   readonly leaseSeconds?: number;
   /** 262,144 by default. */
   readonly maxInputBytes?: number;
+  /**
+   * Of history as JSON that is restored for a turn: the process holds it in memory. 64 MB by default.
+   * An agent with a window restores no more than that.
+   */
+  readonly maxHistoryBytes?: number;
   readonly clock?: Clock;
   readonly randomBytes?: RandomBytes;
 }
@@ -59,6 +63,7 @@ export interface Turns {
 export const DEFAULT_LIFETIME_SECONDS = 30 * 86_400;
 export const DEFAULT_LEASE_SECONDS = 30;
 export const DEFAULT_MAX_INPUT_BYTES = 256 * 1024;
+export const DEFAULT_MAX_HISTORY_BYTES = 64_000_000;
 
 export const createTurns = ({
   agent,
@@ -66,9 +71,12 @@ export const createTurns = ({
   lifetimeSeconds = DEFAULT_LIFETIME_SECONDS,
   leaseSeconds = DEFAULT_LEASE_SECONDS,
   maxInputBytes = DEFAULT_MAX_INPUT_BYTES,
+  maxHistoryBytes = DEFAULT_MAX_HISTORY_BYTES,
   clock = systemClock,
   randomBytes = cryptoRandom,
 }: TurnsOptions): Turns => {
+  const execute = executor({ agent, store, clock, maxHistoryBytes });
+
   const run = async (unchecked: TurnRequest): Promise<TurnResult> => {
     const request = checkTurnRequest(unchecked, maxInputBytes);
     const { deadlineMs = Number.POSITIVE_INFINITY } = request;
@@ -81,7 +89,10 @@ export const createTurns = ({
     try {
       const turn = startTurn(request);
       const obtained = await claimFor(turn, { ...lease, signal });
-      if (obtained.kind === "done") return resultOf(obtained.head, obtained.turn, true);
+      const nowMs = clock.nowMs();
+      if (obtained.kind === "done") {
+        return await resultAt(store, obtained.head, { ...obtained.turn, replayed: true, nowMs });
+      }
 
       const { head } = obtained;
       const held = {
@@ -90,25 +101,32 @@ export const createTurns = ({
         fence: head.fence,
         attempt: turn.attempt,
       };
+      const stop = (reason: unknown) => stopped.abort(reason);
       const renewing = keepLease(held, lease, {
         ended: ended.signal,
-        onLost: () => stopped.abort(new TurnSupersededError()),
+        onLost: () => stop(new TurnSupersededError()),
       });
+      // Both overlap the model's first call, so that a turn's critical path is two round trips.
+      const known = findKnown(turn, head).catch(stop);
+      const sealing = store.seal(head).catch(() => undefined);
+      void known.then((record) => record && stop(new Error("the turn was done before")));
       try {
-        const done = await runTurn(turn, head, signal);
+        const { done, supersedes } = await execute(turn, head, { signal, known });
         ended.abort();
-        await renewing;
-        return await commit(store, done, {
-          head,
-          held,
-          turnKey: turn.turnKey,
-          requestHash: turn.open.requestHash,
-        });
+        const [sealed] = await Promise.all([sealing, known, renewing]);
+        signal.throwIfAborted();
+        const { turnKey, open } = turn;
+        const write = { ...held, head, turnKey, requestHash: open.requestHash, turn: done };
+        const optional = { ...(sealed ? { sealed } : {}), ...(supersedes ? { supersedes } : {}) };
+        return await commit(store, { ...write, ...optional }, clock.nowMs());
       } catch (error) {
         ended.abort();
-        await renewing;
+        const [record] = await Promise.all([known, sealing, renewing]);
         if (!(error instanceof StoreUnavailableError)) await release(store, held);
-        throw error;
+        if (!record) throw error;
+        if (record.requestHash !== turn.open.requestHash)
+          throw new TurnIdReusedError(turn.open.turnId);
+        return await resultAt(store, head, { version: record.version, replayed: true, nowMs });
       }
     } finally {
       ended.abort();
@@ -169,33 +187,13 @@ export const createTurns = ({
     });
   };
 
-  const runTurn = async (turn: StartedTurn, head: Head, signal: AbortSignal): Promise<DoneTurn> => {
-    const { request, open } = turn;
-    const { supersedes } = request;
-    if (supersedes !== undefined) checkReplaceable(supersedes, head.tail);
-    const session = new Session({
-      sessionId: head.sessionId,
-      createdAt: head.createdAt,
-      metadata: head.metadata,
-      messages: visibleMessages(head.tail, supersedes),
-    });
-    const before = session.messages.length;
-    const result: RunResult = await agent.runTurn(session, request.input, {
-      signal,
-      turnId: open.turnId,
-      idempotencyScope: head.incarnation,
-      ...(request.onEvent ? { onEvent: request.onEvent } : {}),
-    });
-    return {
-      status: "done",
-      turnId: open.turnId,
-      messages: result.messages.slice(before),
-      startedAt: open.startedAt,
-      finishedAt: formatTimestamp(clock.nowMs()),
-      finish: result.finish,
-      usage: result.usage,
-      ...(supersedes === undefined ? {} : { supersedes }),
-    };
+  /**
+   * The record of a turn whose id came before, and so long ago that HEAD has forgotten it. Looked for
+   * when the session is the runner's own, so that nobody can add it meanwhile.
+   */
+  const findKnown = async (turn: StartedTurn, head: Head): Promise<RecentTurn | undefined> => {
+    if (head.tailFrom === 1 || !isCallersTurnId(turn.open.turnId)) return undefined;
+    return store.findTurn({ key: turn.key, incarnation: head.incarnation }, turn.turnKey);
   };
 
   return { run };
@@ -203,11 +201,3 @@ export const createTurns = ({
 
 /** The store ends every operation within 5 s (see `dynamoClient`): a commit or a release, and the answer. */
 const TIDY_UP_MS = 6000;
-
-interface StartedTurn {
-  readonly request: TurnRequest;
-  readonly key: Claim["key"];
-  readonly turnKey: string;
-  readonly attempt: string;
-  readonly open: OpenTurn;
-}

@@ -1,0 +1,91 @@
+import type { Agent, RunResult } from "../agent/agent.ts";
+import { systemMessage } from "../session/message.ts";
+import { Session } from "../session/session.ts";
+import { formatTimestamp } from "../session/timestamp.ts";
+import { type DoneTurn, type OpenTurn, visibleMessages } from "../session/turn.ts";
+import { SessionTooLargeError } from "../store/errors.ts";
+import type { Commit, Head, SessionKey, SessionStore } from "../store/store.ts";
+import type { Clock } from "./clock.ts";
+import { newestTurns, readTurns, wholeHistory } from "./history.ts";
+import { checkReplaceable, type TurnRequest } from "./request.ts";
+
+export interface StartedTurn {
+  readonly request: TurnRequest;
+  readonly key: SessionKey;
+  readonly turnKey: string;
+  readonly attempt: string;
+  readonly open: OpenTurn;
+}
+
+export interface ExecutedTurn {
+  readonly done: DoneTurn;
+  readonly supersedes?: Replaced;
+}
+
+type Replaced = NonNullable<Commit["supersedes"]>;
+
+export interface ExecutorOptions {
+  readonly agent: Agent;
+  readonly store: SessionStore;
+  readonly clock: Clock;
+  readonly maxHistoryBytes: number;
+}
+
+/** Restores the session that a turn has claimed, and runs the agent on it. Writes nothing. */
+export const executor =
+  ({ agent, store, clock, maxHistoryBytes }: ExecutorOptions) =>
+  async (
+    turn: StartedTurn,
+    head: Head,
+    { signal, known }: { readonly signal: AbortSignal; readonly known: Promise<unknown> },
+  ): Promise<ExecutedTurn> => {
+    const { request, open } = turn;
+    const { supersedes } = request;
+    const { window } = agent;
+    const range =
+      window && supersedes === undefined ? newestTurns(head, window.turns) : wholeHistory(head);
+    const bytes = (head.counts.bytes * (range.to - range.from)) / Math.max(1, head.counts.turns);
+    if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
+    const turns = await readTurns(store, head, { range, nowMs: clock.nowMs() });
+    if (supersedes !== undefined) checkReplaceable(supersedes, turns);
+    const visible = visibleMessages(turns, supersedes);
+    // The session's own prompt lies before the window; the agent's stands in for it.
+    const isCut = range.from > 1 && agent.system !== "";
+    const session = new Session({
+      sessionId: head.sessionId,
+      createdAt: head.createdAt,
+      metadata: head.metadata,
+      messages: isCut ? [systemMessage(agent.system), ...visible] : visible,
+    });
+    const before = session.messages.length;
+    const result: RunResult = await agent.runTurn(session, request.input, {
+      signal,
+      ready: known,
+      turnId: open.turnId,
+      idempotencyScope: `${head.incarnation}/${open.requestHash}`,
+      ...(request.onEvent ? { onEvent: request.onEvent } : {}),
+    });
+    const done: DoneTurn = {
+      status: "done",
+      turnId: open.turnId,
+      messages: result.messages.slice(before),
+      startedAt: open.startedAt,
+      finishedAt: formatTimestamp(clock.nowMs()),
+      finish: result.finish,
+      usage: result.usage,
+      ...(supersedes === undefined ? {} : { supersedes }),
+    };
+    return supersedes === undefined ? { done } : { done, supersedes: replaced(turns, supersedes) };
+  };
+
+/** @param turns the whole history, from turn 1 on */
+const replaced = (turns: readonly DoneTurn[], turnId: string): Replaced => {
+  const index = turns.findIndex((turn) => turn.turnId === turnId);
+  const messages = turns[index]?.messages.filter(({ role }) => role !== "system") ?? [];
+  return { number: index + 1, messages: messages.length };
+};
+
+const historyTooLarge = ({ sessionId, counts }: Head, maxBytes: number): SessionTooLargeError =>
+  new SessionTooLargeError(
+    `session ${sessionId} has ${counts.bytes} bytes of history, and at most ${maxBytes} are restored for a turn: give the agent a window`,
+  );

@@ -1,0 +1,39 @@
+import type { DoneTurn } from "../session/turn.ts";
+import { DamagedSessionError } from "../store/errors.ts";
+import { type Head, isAlive, type SessionStore, type TurnRange } from "../store/store.ts";
+import { SessionNotFoundError } from "./errors.ts";
+
+/**
+ * Turns of a session's history. One that is missing is the session's damage only where the session
+ * still stands: it may have been deleted since its HEAD was read.
+ *
+ * @throws {SessionNotFoundError, DamagedSessionError}
+ */
+export const readTurns = async (
+  store: SessionStore,
+  head: Head,
+  { range, nowMs }: { readonly range: TurnRange; readonly nowMs: number },
+): Promise<DoneTurn[]> => {
+  try {
+    return await store.turns(head, range);
+  } catch (error) {
+    if (!(error instanceof DamagedSessionError)) throw error;
+    const now = await store.read(head);
+    if (now?.incarnation === head.incarnation && isAlive(now, nowMs)) throw error;
+    throw new SessionNotFoundError(head.sessionId);
+  }
+};
+
+export const wholeHistory = (head: Head): TurnRange => ({ from: 1, to: head.version });
+
+/** The newest turns, no more than `turns`. */
+export const newestTurns = (head: Head, turns: number): TurnRange => ({
+  from: Math.max(1, head.version - turns),
+  to: head.version,
+});
+
+/** The numbers of the turns that later ones of the same history superseded. */
+export const supersededIn = (turns: readonly DoneTurn[]): number[] => {
+  const ids = new Set(turns.flatMap(({ supersedes }) => supersedes ?? []));
+  return turns.flatMap(({ turnId }, index) => (ids.has(turnId) ? [index + 1] : []));
+};
