@@ -41,3 +41,13 @@ export class BodyTooLargeError extends Error {
     super(`the body is ${bytes} bytes; at most ${maxBytes} are taken`);
   }
 }
+
+export class AnswerTooLargeError extends Error {
+  override readonly name = "AnswerTooLargeError";
+
+  constructor() {
+    super(
+      "the session is too large for one answer: read it page by page, at …/messages or …/turns",
+    );
+  }
+}

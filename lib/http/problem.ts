@@ -9,6 +9,7 @@ import {
   StoreUnavailableError,
 } from "../store/errors.ts";
 import {
+  MetadataTooLargeError,
   SessionBusyError,
   SessionExistsError,
   SessionNotFoundError,
@@ -20,6 +21,7 @@ import {
 } from "../turns/errors.ts";
 import { InputTooLargeError } from "../turns/request.ts";
 import {
+  AnswerTooLargeError,
   BodyTooLargeError,
   MethodNotAllowedError,
   RouteNotFoundError,
@@ -49,6 +51,8 @@ const PROBLEMS: readonly (readonly [abstract new (...args: never) => Error, numb
   [InputTooLargeError, 413, "too_large"],
   [BodyTooLargeError, 413, "too_large"],
   [SessionTooLargeError, 413, "too_large"],
+  [MetadataTooLargeError, 413, "too_large"],
+  [AnswerTooLargeError, 413, "too_large"],
   [UnsupportedMediaTypeError, 415, "unsupported_media_type"],
   [TurnIdReusedError, 422, "idempotency_key_reused"],
   [StoreThrottledError, 503, "throttled"],

@@ -1,16 +1,13 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-lambda";
 import { invalid } from "../session/invalid.ts";
 import { type JsonObject, toJsonObject } from "../session/json.ts";
-import { messageToJson } from "../session/message.ts";
 import { checkSessionId } from "../session/session.ts";
-import { formatTimestamp } from "../session/timestamp.ts";
-import type { Head } from "../store/store.ts";
-import { restoreSession } from "../turns/head.ts";
-import { MAX_PAGE_LIMIT, type PageRequest, pageOfMessages } from "../turns/messages.ts";
-import { checkInput, checkOnBusy, checkSupersedes } from "../turns/request.ts";
-import type { TurnResult } from "../turns/result.ts";
-import type { Sessions } from "../turns/sessions.ts";
+import { MAX_PAGE_LIMIT, type PageRequest } from "../turns/pages.ts";
+import { checkInput, checkOnBusy, checkTurnName } from "../turns/request.ts";
+import { MAX_LIST_LIMIT, type Sessions } from "../turns/sessions.ts";
 import type { Turns } from "../turns/turns.ts";
+import { AnswerTooLargeError } from "./errors.ts";
+import { etagOf, headJson, pageJson, turnJson } from "./json.ts";
 import {
   bodyOf,
   checkFieldNames,
@@ -20,7 +17,7 @@ import {
   sessionKeyOf,
   turnIdOf,
 } from "./request.ts";
-import { empty, json } from "./responses.ts";
+import { answerBytes, empty, json, MAX_ANSWER_BYTES } from "./responses.ts";
 
 export interface RoutesOptions {
   readonly turns: Turns;
@@ -67,6 +64,20 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
   },
   {
     method: "GET",
+    path: "/v1/sessions",
+    handler: async (event) => {
+      const owner = ownerOf(event);
+      const { limit, cursor } = pageRequestOf(event, MAX_LIST_LIMIT);
+      const page = await sessions.list(owner, {
+        ...(limit === undefined ? {} : { limit }),
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      const now = nowMs();
+      return json(200, pageJson({ ...page, data: page.data.map((head) => headJson(head, now)) }));
+    },
+  },
+  {
+    method: "GET",
     path: "/v1/sessions/{id}",
     handler: async (event) => {
       const head = await sessions.read(sessionKeyOf(event));
@@ -85,13 +96,52 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
     },
   },
   {
+    method: "PATCH",
+    path: "/v1/sessions/{id}",
+    handler: async (event) => {
+      const key = sessionKeyOf(event);
+      const ifMatch = ifMatchOf(event);
+      const body = bodyOf(event);
+      checkFieldNames(body, ["metadata"]);
+      const patch = toJsonObject(body["metadata"], "metadata");
+      const head = await sessions.patchMetadata(key, patch, ifMatch);
+      return json(200, headJson(head, nowMs()), { etag: etagOf(head) });
+    },
+  },
+  {
     method: "GET",
     path: "/v1/sessions/{id}/messages",
     handler: async (event) => {
       const key = sessionKeyOf(event);
       const request = pageRequestOf(event);
-      const { data, nextCursor = null } = pageOfMessages(await sessions.read(key), request);
-      return json(200, { data, has_more: nextCursor !== null, next_cursor: nextCursor });
+      return json(200, pageJson(await sessions.messages(await sessions.read(key), request)));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/sessions/{id}/turns",
+    handler: async (event) => {
+      const key = sessionKeyOf(event);
+      const request = pageRequestOf(event);
+      return json(200, pageJson(await sessions.turns(await sessions.read(key), request)));
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/sessions/{id}/fork",
+    handler: async (event) => {
+      const key = sessionKeyOf(event);
+      const body = bodyOf(event);
+      checkFieldNames(body, ["at_turn", "session_id"]);
+      const { at_turn, session_id } = body;
+      const head = await sessions.fork(key, {
+        ...(at_turn === undefined ? {} : { atTurn: checkTurnName(at_turn, "at_turn") }),
+        ...(session_id === undefined
+          ? {}
+          : { sessionId: checkSessionId(session_id, "session_id") }),
+      });
+      const location = pathOf(event).replace(/[^/]+\/fork$/, head.sessionId);
+      return json(201, headJson(head, nowMs()), { location, etag: etagOf(head) });
     },
   },
   {
@@ -99,7 +149,11 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
     path: "/v1/sessions/{id}/snapshot",
     handler: async (event) => {
       const head = await sessions.read(sessionKeyOf(event));
-      return json(200, restoreSession(head).snapshot(), { etag: etagOf(head) });
+      // Known from HEAD, before anything more is read.
+      if (head.counts.bytes > MAX_ANSWER_BYTES) throw new AnswerTooLargeError();
+      const snapshot = (await sessions.export(head)).snapshot();
+      if (answerBytes(snapshot) > MAX_ANSWER_BYTES) throw new AnswerTooLargeError();
+      return json(200, snapshot, { etag: etagOf(head) });
     },
   },
   {
@@ -138,17 +192,20 @@ const turnBody = (body: JsonObject) => {
   return {
     input: checkInput(input, "input"),
     ...(on_busy === undefined ? {} : { onBusy: checkOnBusy(on_busy, "on_busy") }),
-    ...(supersedes === undefined ? {} : { supersedes: checkSupersedes(supersedes, "supersedes") }),
+    ...(supersedes === undefined ? {} : { supersedes: checkTurnName(supersedes, "supersedes") }),
   };
 };
 
-const pageRequestOf = ({ queryStringParameters }: APIGatewayProxyEvent): PageRequest => {
+const pageRequestOf = (
+  { queryStringParameters }: APIGatewayProxyEvent,
+  maxLimit = MAX_PAGE_LIMIT,
+): PageRequest => {
   const { limit, cursor, order } = queryStringParameters ?? {};
   if (
     limit !== undefined &&
-    !(/^\d{1,4}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= MAX_PAGE_LIMIT)
+    !(/^\d{1,4}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= maxLimit)
   ) {
-    throw invalid("limit", `must be a whole number from 1 to ${MAX_PAGE_LIMIT}`);
+    throw invalid("limit", `must be a whole number from 1 to ${maxLimit}`);
   }
   if (order !== undefined && order !== "asc" && order !== "desc")
     throw invalid("order", "must be asc or desc");
@@ -162,39 +219,3 @@ const pageRequestOf = ({ queryStringParameters }: APIGatewayProxyEvent): PageReq
 /** As the caller sees it: with the stage, or the base path of a custom domain. */
 const pathOf = (event: APIGatewayProxyEvent): string =>
   (event.requestContext.path ?? event.path).replace(/\/+$/, "");
-
-const etagOf = ({ version, metadataVersion }: Head): string => `"${version}.${metadataVersion}"`;
-
-const headJson = (head: Head, nowMs: number) => ({
-  session_id: head.sessionId,
-  created_at: head.createdAt,
-  updated_at: head.updatedAt,
-  expires_at: formatTimestamp(head.expiresAtSeconds * 1000),
-  version: head.version,
-  metadata: head.metadata,
-  message_count: head.counts.messages,
-  turn_count: head.counts.turns,
-  size_bytes: head.counts.bytes,
-  turn: openTurnJson(head, nowMs),
-});
-
-const openTurnJson = ({ open, claim }: Head, nowMs: number) =>
-  open
-    ? {
-        turn_id: open.turnId,
-        status: claim && claim.untilMs > nowMs ? "running" : "interrupted",
-        input: open.input,
-      }
-    : null;
-
-const turnJson = (result: TurnResult) => ({
-  turn_id: result.turnId,
-  session_id: result.sessionId,
-  version: result.version,
-  final: result.final,
-  finish: result.finish,
-  steps: result.steps,
-  messages: result.messages.map(messageToJson),
-  usage: { input_tokens: result.usage.inputTokens, output_tokens: result.usage.outputTokens },
-  replayed: result.replayed,
-});

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { call, service } from "../support/http.ts";
-import { createWith, expectRefused, turnWith } from "./requests.ts";
+import { createWith, expectRefused, fork, patch, turnWith } from "./requests.ts";
 
 describe("a body", () => {
   test.each(["null", "5", "[1]", '"hi"', "true"])(
     "that isn't an object is a 400: %s (H04)",
     async (body) => {
-      for (const request of [createWith(body), turnWith(body)])
+      for (const request of [createWith(body), turnWith(body), patch(body), fork(body)])
         await expectRefused(request, "", /must be an object, not/);
     },
   );
@@ -23,7 +23,7 @@ describe("a body", () => {
     '{"input":"\n"}',
     "{}{}",
   ])("that isn't JSON is a 400: %j (H04)", async (body) => {
-    for (const request of [createWith(body), turnWith(body)])
+    for (const request of [createWith(body), turnWith(body), patch(body), fork(body)])
       await expectRefused(request, "", /isn't valid JSON/);
   });
 
@@ -40,7 +40,9 @@ describe("a body", () => {
     for (const path of [
       "/ping",
       "/v1/sessions/s",
+      "/v1/sessions",
       "/v1/sessions/s/messages",
+      "/v1/sessions/s/turns",
       "/v1/sessions/s/snapshot",
     ]) {
       expect((await call(handler, { method: "GET", path, headers })).status).toBe(200);
@@ -131,6 +133,8 @@ describe("a body", () => {
     for (const request of [
       turnWith({ input: "hi" }, { "Content-Type": type }),
       createWith({}, { "content-type": type }),
+      patch({ metadata: {} }, { "content-type": type }),
+      fork({}, { "content-type": type }),
     ]) {
       const refused = await call(handler, request);
       expect(refused).toMatchObject({ status: 415, json: { code: "unsupported_media_type" } });
@@ -151,6 +155,8 @@ describe("a body", () => {
       turnWith(exceeds),
       { ...turnWith(base64(exceeds)), base64: true },
       createWith(exceeds),
+      patch(exceeds),
+      fork(exceeds),
     ]) {
       const refused = await call(handler, request);
       expect(refused).toMatchObject({ status: 413, json: { code: "too_large" } });

@@ -61,10 +61,12 @@ describe("a turn that fails", () => {
   );
 
   test("for its size is a 413", async () => {
-    const { handler } = service({ store: failingStore("commit", new SessionTooLargeError()) });
+    const { handler } = service({
+      store: failingStore("commit", new SessionTooLargeError("too much")),
+    });
     expect(await call(handler, turn("hi"))).toMatchObject({
       status: 413,
-      json: { code: "too_large" },
+      json: { code: "too_large", detail: "too much" },
     });
   });
 
@@ -91,13 +93,15 @@ describe("a turn that fails", () => {
 });
 
 describe("what goes wrong on our side", () => {
+  const fail = async (): Promise<never> => {
+    throw new Error("secret of the table");
+  };
   const failing = () =>
     service({
       store: {
         ...memorySessionStore(),
-        read: async () => {
-          throw new Error("secret of the table");
-        },
+        read: fail,
+        list: fail,
       },
     });
 
@@ -106,7 +110,11 @@ describe("what goes wrong on our side", () => {
     const requests: Sent[] = [
       { method: "GET", path: "/v1/sessions/s" },
       { method: "DELETE", path: "/v1/sessions/s" },
+      { method: "GET", path: "/v1/sessions" },
+      { method: "PATCH", path: "/v1/sessions/s", body: { metadata: {} } },
       { method: "GET", path: "/v1/sessions/s/messages" },
+      { method: "GET", path: "/v1/sessions/s/turns" },
+      { method: "POST", path: "/v1/sessions/s/fork" },
       { method: "GET", path: "/v1/sessions/s/snapshot" },
     ];
     for (const request of requests) {
@@ -118,7 +126,7 @@ describe("what goes wrong on our side", () => {
       expect(failed.text).not.toContain("secret");
       expect(failed.headers["retry-after"]).toBeUndefined();
     }
-    expect(errors.map(({ status }) => status)).toEqual([500, 500, 500, 500]);
+    expect(errors.map(({ status }) => status)).toEqual(requests.map(() => 500));
   });
 
   test("is told apart from what a caller did wrong, and both are reported", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { call, service } from "../support/http.ts";
-import { createWith, expectRefused, turnWith } from "./requests.ts";
+import { createWith, expectRefused, fork, patch, turnWith } from "./requests.ts";
 
 describe("a turn's fields", () => {
   test.each<[path: string, body: unknown, message: RegExp]>([
@@ -128,6 +128,54 @@ describe("a new session's fields", () => {
   });
 });
 
+describe("a patch's fields", () => {
+  test.each<[path: string, body: unknown]>([
+    ["metadata", undefined],
+    ["metadata", ""],
+    ["metadata", {}],
+    ["metadata", { metadata: null }],
+    ["metadata", { metadata: [] }],
+    ["metadata", { metadata: "{}" }],
+    ["metadata", { metadata: 1 }],
+    ["a", { a: 1 }],
+    ["version", { metadata: {}, version: 2 }],
+    ["Metadata", { metadata: {}, Metadata: {} }],
+    ["created_at", { metadata: {}, created_at: "2020-01-01T00:00:00Z" }],
+    ["__proto__", '{"metadata":{},"__proto__":{"admin":true}}'],
+    ["metadata.n", '{"metadata":{"n":9007199254740993}}'],
+    ["metadata.n.m", '{"metadata":{"n":{"m":1e999}}}'],
+  ])("refuse at %s: %j (X02)", async (path, body) => {
+    await expectRefused(patch(body), path);
+  });
+});
+
+test("a patch's fields refuse what is nested too deep (C19)", async () => {
+  const nested = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+  await expectRefused(patch(`{"metadata":{"n":${nested(257)}}}`), DEEP, /deeper than 256/);
+});
+
+describe("a fork's fields", () => {
+  test.each<[path: string, body: unknown]>([
+    ["at_turn", { at_turn: "" }],
+    ["at_turn", { at_turn: null }],
+    ["at_turn", { at_turn: 3 }],
+    ["at_turn", { at_turn: ["k"] }],
+    ["session_id", { session_id: "" }],
+    ["session_id", { session_id: null }],
+    ["session_id", { session_id: "a/b" }],
+    ["session_id", { session_id: "a".repeat(129) }],
+    ["metadata", { metadata: {} }],
+    ["atTurn", { atTurn: "k" }],
+    ["owner", { owner: "bob" }],
+    ["__proto__", '{"__proto__":{}}'],
+  ])("refuse at %s: %j (X02)", async (path, body) => {
+    await expectRefused(fork(body), path);
+  });
+});
+
+/** What the first level too deep is called. */
+const DEEP = `metadata.n${"[0]".repeat(255)}`;
+
 describe("an id in the path", () => {
   test.each(["%E0%A4%A", "%zz", "%", "a%", "%C3", "%ED%A0%80"])(
     "with a bad percent sequence is a 400: %s (H02)",
@@ -136,7 +184,10 @@ describe("an id in the path", () => {
       for (const [method, part] of [
         ["GET", ""],
         ["DELETE", ""],
+        ["PATCH", ""],
         ["GET", "/messages"],
+        ["GET", "/turns"],
+        ["POST", "/fork"],
         ["GET", "/snapshot"],
         ["PUT", "/snapshot"],
         ["POST", "/turns"],

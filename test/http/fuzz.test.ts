@@ -47,7 +47,10 @@ const headers = fc.oneof(
 );
 
 const segment = fc.oneof(
-  { weight: 6, arbitrary: oneOf("s", "t", "sessions", "v1", "messages", "snapshot", "turns") },
+  {
+    weight: 6,
+    arbitrary: oneOf("s", "t", "sessions", "v1", "messages", "snapshot", "turns", "fork"),
+  },
   oneOf(
     "",
     ".",
@@ -75,7 +78,11 @@ const target = fc.oneof(
           "GET /ping",
           "GET {id}",
           "DELETE {id}",
+          "GET /v1/sessions",
+          "PATCH {id}",
           "GET {id}/messages",
+          "GET {id}/turns",
+          "POST {id}/fork",
           "GET {id}/snapshot",
           "PUT {id}/snapshot",
           "POST {id}/turns",
@@ -91,7 +98,13 @@ const target = fc.oneof(
   fc.record({
     method: oneOf("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"),
     path: fc.oneof(
-      oneOf("/ping", "/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/turns"),
+      oneOf(
+        "/ping",
+        "/v1/sessions",
+        "/v1/sessions/s",
+        "/v1/sessions/s/turns",
+        "/v1/sessions/s/fork",
+      ),
       fc.array(segment, { maxLength: 6 }).map((segments) => `/${segments.join("/")}`),
     ),
   }),
@@ -99,6 +112,7 @@ const target = fc.oneof(
 
 const field = oneOf(
   "input",
+  "at_turn",
   "on_busy",
   "supersedes",
   "session_id",
@@ -122,8 +136,8 @@ const json = fc.oneof(
   fc.record({
     session_id: oneOf("s", "t", "u"),
     created_at: oneOf(
-      "2026-12-01T12:00:00Z",
-      "2026-12-01T11:30:00.5+00:00",
+      "2100-12-01T12:00:00Z",
+      "2100-12-01T11:30:00.5+00:00",
       "9999-12-31T23:59:59Z",
       "no",
     ),
@@ -133,6 +147,11 @@ const json = fc.oneof(
       { maxLength: 4 },
     ),
   }),
+  fc.record({ metadata: fc.object({ withNullPrototype: false }) }),
+  fc.record(
+    { at_turn: oneOf("k", "x"), session_id: oneOf("s", "t", "u", "v") },
+    { requiredKeys: [] },
+  ),
   fc.dictionary(field, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 }),
   fc.jsonValue({ maxDepth: 3 }),
 );
@@ -235,7 +254,7 @@ test("every event gets a well-formed answer, and none is our fault (H11)", {
   );
   // The events reach what they are meant to reach: each of these answers was met.
   expect([...statuses]).toEqual(
-    expect.arrayContaining([200, 201, 204, 400, 401, 404, 405, 415, 422]),
+    expect.arrayContaining([200, 201, 204, 400, 401, 404, 405, 409, 415, 422]),
   );
   expect(errors.every(({ status }) => status < 500)).toBe(true);
   expect((await call(handler, { method: "GET", path: "/ping" })).status).toBe(200);

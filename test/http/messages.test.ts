@@ -118,14 +118,16 @@ describe("GET /v1/sessions/{id}/messages", () => {
     }
   });
 
-  test("gives a message larger than a page on a page of its own", async () => {
-    const handler = await imported(["a", "b".repeat(4_300_000), "c"]);
+  test("gives a message that just fits a page on a page of its own", async () => {
+    const large = "b".repeat(4_999_900);
+    const handler = await imported(["a".repeat(100), large, "c".repeat(100)]);
     const replies = await pages(handler, {});
-    expect(replies.map((reply) => contents(reply).map((content) => content.slice(0, 1)))).toEqual([
-      ["a"],
-      ["b"],
-      ["c"],
+    expect(replies.map((reply) => contents(reply).map((content) => content.length))).toEqual([
+      [100],
+      [4_999_900],
+      [100],
     ]);
+    expect(replies[1]?.text).not.toContain("truncated");
   });
 
   test.each([
@@ -187,18 +189,31 @@ describe("GET /v1/sessions/{id}/messages", () => {
     [1e300, 0],
     [-5, -7],
     [1.5, 0.5],
+  ])("refuses a cursor with a place that is none: %d, %d", async (turnNumber, index) => {
+    const handler = await talk(["one"]);
+    const cursor = cursorOf(await call(handler, messages("s", { limit: "1" })));
+    const [life, order] = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    const place = forged([life, order, turnNumber, index]);
+    expect((await call(handler, messages("s", { cursor: place }))).status).toBe(400);
+  });
+
+  test.each([
+    [0, 0],
+    [1, 7],
+    [2, 0],
+    [Number.MAX_SAFE_INTEGER, 0],
   ])(
     "gives no more than the session's own messages for a place forged as %d, %d",
     async (turnNumber, index) => {
       const handler = await talk(["one"]);
-      const cursor = cursorOf(await call(handler, messages("s", { limit: "1" })));
-      const [life, order] = JSON.parse(Buffer.from(cursor, "base64url").toString());
-      const reply = await call(
-        handler,
-        messages("s", { cursor: forged([life, order, turnNumber, index]) }),
-      );
-      expect(reply.status).toBe(200);
-      expect(["one", "ok"]).toEqual(expect.arrayContaining(contents(reply)));
+      for (const order of ["asc", "desc"]) {
+        const cursor = cursorOf(await call(handler, messages("s", { limit: "1", order })));
+        const [life] = JSON.parse(Buffer.from(cursor, "base64url").toString());
+        const place = forged([life, order, turnNumber, index]);
+        const reply = await call(handler, messages("s", { cursor: place, order }));
+        expect(reply.status).toBe(200);
+        expect(["one", "ok"]).toEqual(expect.arrayContaining(contents(reply)));
+      }
     },
   );
 
@@ -219,7 +234,7 @@ const imported = async (texts: readonly string[]): Promise<HttpHandler> => {
   const { handler } = service();
   const body = {
     session_id: "s",
-    created_at: "2026-12-01T12:00:00Z",
+    created_at: "2100-12-01T12:00:00Z",
     metadata: {},
     messages: texts.map((content) => ({ role: "user", content })),
   };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage } from "../../lib/session/message.ts";
 import { call, type Sent, service } from "../support/http.ts";
-import { busyService, HEAD, keyed, MESSAGES, turn } from "./requests.ts";
+import { busyService, fork, HEAD, keyed, LIST, MESSAGES, patch, TURNS, turn } from "./requests.ts";
 
 describe("while a turn runs", () => {
   test("another one is refused before its model is asked, and told when to come back", async () => {
@@ -74,6 +74,11 @@ describe("the order of checks", () => {
     ["a bad content type", turn("hi", { "content-type": "text/plain" })],
     ["a bad key", keyed("~")],
     ["a bad cursor", { ...MESSAGES, query: { cursor: "x" } }],
+    ["a bad cursor of turns", { ...TURNS, query: { cursor: "x" } }],
+    ["a bad cursor of the list", { ...LIST, query: { cursor: "x" } }],
+    ["a bad limit of the list", { ...LIST, query: { limit: "101" } }],
+    ["a bad patch", patch({ metadata: 1 })],
+    ["a bad fork", fork({ at_turn: 1 })],
     ["a bad snapshot", { method: "PUT", path: "/v1/sessions/s/snapshot", body: {} }],
     ["a bad new session", { method: "POST", path: "/v1/sessions", body: "[]" }],
   ])("asks who calls before it looks at %s", async (_, request) => {
@@ -84,9 +89,32 @@ describe("the order of checks", () => {
 
   test.each<[string, Sent]>([
     ["limit", { ...MESSAGES, query: { limit: "0" } }],
+    ["the limit of turns", { ...TURNS, query: { limit: "0" } }],
+    ["a patch", patch({ metadata: [] })],
+    ["a patch's If-Match", patch({ metadata: {} }, { "if-match": "x" })],
+    ["a fork's turn", fork({ at_turn: "" })],
+    ["a fork's id", fork({ session_id: "a b" })],
     ["If-Match", { ...HEAD, method: "DELETE", headers: { "if-match": "x" } }],
   ])("looks at %s before it looks for the session", async (_, request) => {
     expect((await call(service().handler, request)).status).toBe(400);
+  });
+
+  test("looks for the session before it compares versions or looks for a turn", async () => {
+    const { handler } = service();
+    for (const request of [
+      patch({ metadata: {} }, { "if-match": '"1.1"' }),
+      fork({ at_turn: "k" }),
+      { ...HEAD, method: "DELETE", headers: { "if-match": '"1.1"' } },
+    ]) {
+      expect((await call(handler, request)).status).toBe(404);
+    }
+  });
+
+  test("looks for a fork's turn before it looks whether its id is taken", async () => {
+    const { handler } = service();
+    await call(handler, keyed("k"));
+    expect((await call(handler, fork({ at_turn: "x", session_id: "s" }))).status).toBe(400);
+    expect((await call(handler, fork({ at_turn: "k", session_id: "s" }))).status).toBe(409);
   });
 
   test("looks at a snapshot and at a new session before it looks whether there is one", async () => {

@@ -9,7 +9,7 @@ import { call, invoke, proxyEvent, type Sent, service } from "../support/http.ts
 
 const SNAPSHOT = {
   session_id: "s",
-  created_at: "2026-12-01T12:00:00Z",
+  created_at: "2100-12-01T12:00:00Z",
   metadata: {},
   messages: [],
 };
@@ -22,8 +22,20 @@ const READS: readonly Sent[] = [
   { method: "DELETE", path: "/v1/sessions/s", headers: { "if-match": '"1.1"' } },
   { method: "GET", path: "/v1/sessions/s/messages" },
   { method: "GET", path: "/v1/sessions/s/messages", query: { cursor: "x" } },
+  { method: "GET", path: "/v1/sessions/s/turns" },
+  { method: "GET", path: "/v1/sessions/s/turns", query: { cursor: "x" } },
   { method: "GET", path: "/v1/sessions/s/snapshot" },
+  { method: "PATCH", path: "/v1/sessions/s", body: { metadata: { a: 1 } } },
+  {
+    method: "PATCH",
+    path: "/v1/sessions/s",
+    headers: { "if-match": '"2.1"' },
+    body: { metadata: {} },
+  },
+  { method: "POST", path: "/v1/sessions/s/fork" },
+  { method: "POST", path: "/v1/sessions/s/fork", body: { at_turn: "k", session_id: "f" } },
 ];
+const LIST: Sent = { method: "GET", path: "/v1/sessions" };
 const CREATES: readonly Sent[] = [
   { method: "POST", path: "/v1/sessions", body: { session_id: "s" } },
   { method: "PUT", path: "/v1/sessions/s/snapshot", body: SNAPSHOT },
@@ -48,7 +60,7 @@ const served = (): Route[] => {
 };
 
 test("the requests here are all that the service has", () => {
-  const known = [...READS, ...CREATES].map(
+  const known = [...READS, ...CREATES, LIST].map(
     ({ method, path }) => `${method} ${path.replace("/s/", "/{id}/").replace(/\/s$/, "/{id}")}`,
   );
   const all = served().map(({ method, path }) => `${method} ${path}`);
@@ -85,6 +97,19 @@ describe("another owner's session", () => {
       });
     },
   );
+
+  test("isn't in one's list, and neither is one's own in theirs (X01)", async () => {
+    const { handler } = service();
+    await call(handler, turnOf("ann"));
+    const none = { data: [], has_more: false, next_cursor: null };
+    expect((await call(handler, { ...LIST, owner: "bob" })).json).toEqual(none);
+    await call(handler, turnOf("bob", { "idempotency-key": "k" }));
+    for (const owner of ["ann", "bob"]) {
+      expect((await call(handler, { ...LIST, owner })).json["data"]).toEqual([
+        (await call(handler, { method: "GET", path: "/v1/sessions/s", owner })).json,
+      ]);
+    }
+  });
 
   test("shows nothing through If-Match, a turn id or a cursor (X01)", async () => {
     const { handler } = service();
@@ -125,7 +150,7 @@ describe("another owner's session", () => {
 });
 
 describe("a caller without an identity", () => {
-  test.each([...READS, ...CREATES])(
+  test.each([...READS, ...CREATES, LIST])(
     "gets 401, session or not: $method $path $headers $query (X01)",
     async (request) => {
       const { handler, model } = service();
@@ -244,10 +269,10 @@ describe("an expired session", () => {
   test.each(CREATES)("makes place for a new one of its id: $method $path", async (request) => {
     const { handler } = await expired();
     const body =
-      request.method === "PUT" ? { ...SNAPSHOT, created_at: "2026-12-01T13:00:00Z" } : request.body;
+      request.method === "PUT" ? { ...SNAPSHOT, created_at: "2100-12-01T13:00:00Z" } : request.body;
     expect([200, 201]).toContain((await call(handler, { ...request, body })).status);
     const { json } = await call(handler, { method: "GET", path: "/v1/sessions/s" });
-    expect(json["created_at"]).toMatch(/^2026-12-01T13:00:00/);
+    expect(json["created_at"]).toMatch(/^2100-12-01T13:00:00/);
     expect(Number(json["message_count"])).toBeLessThanOrEqual(2);
   });
 

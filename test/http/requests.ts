@@ -6,6 +6,9 @@ import { call, type Reply, type Sent, type Service, service } from "../support/h
 export const HEAD: Sent = { method: "GET", path: "/v1/sessions/s" };
 export const MESSAGES: Sent = { method: "GET", path: "/v1/sessions/s/messages" };
 
+export const TURNS: Sent = { method: "GET", path: "/v1/sessions/s/turns" };
+export const LIST: Sent = { method: "GET", path: "/v1/sessions" };
+
 type Headers = Record<string, string>;
 
 export const turn = (input: string, headers: Headers = {}, fields: object = {}): Sent =>
@@ -23,6 +26,20 @@ export const turnWith = (body: unknown, headers: Headers = {}): Sent => ({
 export const createWith = (body: unknown, headers: Headers | null = {}): Sent => ({
   method: "POST",
   path: "/v1/sessions",
+  headers,
+  body,
+});
+
+export const patch = (body: unknown, headers: Headers = {}): Sent => ({
+  ...HEAD,
+  method: "PATCH",
+  headers,
+  body,
+});
+
+export const fork = (body: unknown, headers: Headers = {}): Sent => ({
+  method: "POST",
+  path: "/v1/sessions/s/fork",
   headers,
   body,
 });

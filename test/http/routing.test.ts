@@ -7,11 +7,12 @@ const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"];
 describe("routes", () => {
   test.each([
     ["/ping", "GET"],
-    ["/v1/sessions", "POST"],
-    ["/v1/sessions/s", "GET, DELETE"],
+    ["/v1/sessions", "POST, GET"],
+    ["/v1/sessions/s", "GET, DELETE, PATCH"],
     ["/v1/sessions/s/messages", "GET"],
     ["/v1/sessions/s/snapshot", "GET, PUT"],
-    ["/v1/sessions/s/turns", "POST"],
+    ["/v1/sessions/s/turns", "GET, POST"],
+    ["/v1/sessions/s/fork", "POST"],
   ])("of %s take %s, and tell so to every other method (H03)", async (path, allow) => {
     const { handler } = service();
     await call(handler, create);
@@ -71,7 +72,9 @@ describe("routes", () => {
     for (const path of [
       "/ping/",
       "/v1/sessions/s/",
+      "/v1/sessions/",
       "/v1/sessions/s/messages/",
+      "/v1/sessions/s/turns/",
       "/v1/sessions/s/snapshot/",
     ]) {
       expect((await call(handler, { method: "GET", path })).status).toBe(200);
@@ -85,6 +88,11 @@ describe("routes", () => {
     expect(await call(handler, copy)).toMatchObject({
       status: 201,
       headers: { location: "/dev/v1/sessions/c" },
+    });
+    const fork = { method: "POST", path: "/v1/sessions/s/fork/", body: { session_id: "f" } };
+    expect(await call(handler, fork)).toMatchObject({
+      status: 201,
+      headers: { location: "/dev/v1/sessions/f" },
     });
   });
 
@@ -107,16 +115,23 @@ describe("routes", () => {
       for (const path of [
         "/ping",
         "/v1/sessions/s",
+        "/v1/sessions",
         "/v1/sessions/s/messages",
+        "/v1/sessions/s/turns",
         "/v1/sessions/s/snapshot",
       ]) {
         expect((await call(handler, { method: "GET", path, basePath })).status).toBe(200);
       }
+      const fork = { method: "POST", path: "/v1/sessions/s/fork", body: { session_id: "f" } };
+      expect(await call(handler, { ...fork, basePath })).toMatchObject({
+        status: 201,
+        headers: { location: `${basePath}/v1/sessions/f` },
+      });
       expect(
         (await call(handler, { method: "GET", path: "/v1/sessions/%zz", basePath })).status,
       ).toBe(400);
       expect(
-        (await call(handler, { method: "PATCH", path: "/v1/sessions/s", basePath })).status,
+        (await call(handler, { method: "PUT", path: "/v1/sessions/s", basePath })).status,
       ).toBe(405);
       expect((await call(handler, { method: "GET", path: "/v1/nothing", basePath })).status).toBe(
         404,

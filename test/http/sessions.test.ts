@@ -19,13 +19,13 @@ const turn = (id: string, input = "hi", headers: Record<string, string> = {}): S
 });
 
 const BORN = {
-  created_at: "2026-12-01T12:00:00.000000+00:00",
-  updated_at: "2026-12-01T12:00:00.000000+00:00",
-  expires_at: "2026-12-01T13:00:00.000000+00:00",
+  created_at: "2100-12-01T12:00:00.000000+00:00",
+  updated_at: "2100-12-01T12:00:00.000000+00:00",
+  expires_at: "2100-12-01T13:00:00.000000+00:00",
   version: 1,
   message_count: 0,
   turn_count: 0,
-  size_bytes: 2,
+  size_bytes: 0,
   turn: null,
 };
 
@@ -112,7 +112,7 @@ describe("GET /v1/sessions/{id}", () => {
     const { json, headers } = await call(handler, get("s"));
     expect(json).toMatchObject({
       ...BORN,
-      updated_at: "2026-12-01T12:00:01.500000+00:00",
+      updated_at: "2100-12-01T12:00:01.500000+00:00",
       version: 3,
       message_count: 4,
       turn_count: 2,

@@ -21,7 +21,7 @@ const put = (id: string, body: unknown): Sent => ({
 
 const SNAPSHOT = {
   session_id: "s",
-  created_at: "2026-12-01T11:30:00.000000+00:00",
+  created_at: "2100-12-01T11:30:00.000000+00:00",
   metadata: {},
   messages: [
     { role: "user", content: "hi", tool_calls: [], tool_call_id: null },
@@ -135,18 +135,18 @@ describe("PUT and GET /v1/sessions/{id}/snapshot", () => {
       expect(stored.headers["location"]).toBe(`/dev/v1/sessions/${id}`);
       expect(stored.json).toMatchObject({
         session_id: id,
-        created_at: "2026-12-01T03:04:05.678901+00:00",
-        expires_at: "2026-12-02T03:04:05.000000+00:00",
+        created_at: "2100-12-01T03:04:05.678901+00:00",
+        expires_at: "2100-12-02T03:04:05.000000+00:00",
         message_count: snapshot.messages.length,
       });
       const exported = await call(handler, session(id, "/snapshot"));
       expect(exported.json).toEqual(snapshot);
-      expect(exported.text).toContain('"created_at":"2026-12-01T03:04:05.678901+00:00"');
+      expect(exported.text).toContain('"created_at":"2100-12-01T03:04:05.678901+00:00"');
       expect(exported.headers["etag"]).toBe(stored.headers["etag"]);
     },
   );
 
-  test.each(["2026-12-01T12:00:00Z", "2026-12-01 13:00:00.1+01:00", "2026-12-01T06:30-0530"])(
+  test.each(["2100-12-01T12:00:00Z", "2100-12-01 13:00:00.1+01:00", "2100-12-01T06:30-0530"])(
     "keep created_at as it is written: %s",
     async (created_at) => {
       const { handler } = service();
@@ -154,14 +154,14 @@ describe("PUT and GET /v1/sessions/{id}/snapshot", () => {
       expect((await call(handler, put("s", snapshot))).status).toBe(201);
       expect((await call(handler, session("s", "/snapshot"))).json).toEqual(snapshot);
       expect((await call(handler, session("s"))).json["expires_at"]).toBe(
-        "2026-12-01T13:00:00.000000+00:00",
+        "2100-12-01T13:00:00.000000+00:00",
       );
     },
   );
 
   test("keep the order of keys, empty texts and __proto__ (C07, C18)", async () => {
     const { handler } = service();
-    const text = `{"session_id":"s","created_at":"2026-12-01T12:00:00Z","metadata":{"b":"","a":[],"__proto__":{"x":1}},"messages":[{"role":"user","content":"","tool_calls":[],"tool_call_id":null},{"role":"assistant","content":"","tool_calls":[{"id":"","name":"","arguments":{"z":1,"y":{"__proto__":{"admin":true}},"constructor":null}}],"tool_call_id":null},{"role":"tool","content":"","tool_calls":[],"tool_call_id":""}]}`;
+    const text = `{"session_id":"s","created_at":"2100-12-01T12:00:00Z","metadata":{"b":"","a":[],"__proto__":{"x":1}},"messages":[{"role":"user","content":"","tool_calls":[],"tool_call_id":null},{"role":"assistant","content":"","tool_calls":[{"id":"","name":"","arguments":{"z":1,"y":{"__proto__":{"admin":true}},"constructor":null}}],"tool_call_id":null},{"role":"tool","content":"","tool_calls":[],"tool_call_id":""}]}`;
     expect((await call(handler, put("s", text))).status).toBe(201);
     expect((await call(handler, session("s", "/snapshot"))).text).toBe(text);
     expect(Reflect.get({}, "admin")).toBeUndefined();
@@ -206,9 +206,9 @@ describe("PUT and GET /v1/sessions/{id}/snapshot", () => {
     ["created_at", withoutTime],
     ["created_at", { ...SNAPSHOT, created_at: 1_796_126_400 }],
     ["created_at", { ...SNAPSHOT, created_at: "" }],
-    ["created_at", { ...SNAPSHOT, created_at: "2026-12-01T12:00:00" }],
-    ["created_at", { ...SNAPSHOT, created_at: "2026-02-30T12:00:00Z" }],
-    ["created_at", { ...SNAPSHOT, created_at: "2026-12-01T11:00:00Z" }],
+    ["created_at", { ...SNAPSHOT, created_at: "2100-12-01T12:00:00" }],
+    ["created_at", { ...SNAPSHOT, created_at: "2100-02-30T12:00:00Z" }],
+    ["created_at", { ...SNAPSHOT, created_at: "2100-12-01T11:00:00Z" }],
     ["metadata", withoutMetadata],
     ["metadata", { ...SNAPSHOT, metadata: null }],
     ["metadata", { ...SNAPSHOT, metadata: [] }],
