@@ -2,9 +2,11 @@ import { globSync, readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isDeepStrictEqual } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { z } from "zod";
 import { TABLE } from "../../lib/store/dynamodb/table.ts";
+import { freshTable } from "../support/dynamodb.ts";
 import { readSource } from "./imports.ts";
 import { packageStage, type Resource, ROOT, runModule, temporaryFolder } from "./package.ts";
 
@@ -73,28 +75,56 @@ describe("the table", () => {
 
 describe("the functions", () => {
   test("P06: may make the calls that the code makes, on this table, and no other", () => {
-    const ofDynamo = statements().filter(({ Action }) => !isForLogs(Action));
-    expect(ofDynamo.flatMap(({ Action }) => Action).toSorted()).toEqual(actionsCalled());
-    for (const { Resource } of ofDynamo) {
-      expect(Resource).toEqual({ "Fn::GetAtt": ["SessionsTable", "Arn"] });
-    }
+    const onTable = statements().filter(({ Resource }) => isDeepStrictEqual(Resource, TABLE_ARN));
+    expect(onTable.flatMap(({ Action }) => Action).toSorted()).toEqual(actionsCalled());
+  });
+
+  test("P06: may query the indexes that the code asks, and beside that write their logs only", () => {
+    const others = statements().filter(
+      ({ Action, Resource }) => !isForLogs(Action) && !isDeepStrictEqual(Resource, TABLE_ARN),
+    );
+    expect(others).toEqual([
+      {
+        Effect: "Allow",
+        Action: ["dynamodb:Query"],
+        Resource: Object.values(TABLE.indexes).map((name) => ({
+          "Fn::Sub": `\${SessionsTable.Arn}/index/${name}`,
+        })),
+      },
+      // With which the schedule starts cleanup.
+      { Effect: "Allow", Action: ["lambda:InvokeFunction"], Resource: ["", ":*"].map(cleanupArn) },
+    ]);
   });
 
   test("H09: end before the gateway gives up on them", () => {
-    for (const [, { Properties }] of resources("AWS::Lambda::Function")) {
-      expect(Properties["Timeout"]).toBeLessThan(29);
-    }
+    expect(resource("HttpLambdaFunction").Properties["Timeout"]).toBeLessThan(29);
   });
 
-  test("run on Node 24 with the table's name, and with stack traces that name the sources", () => {
-    expect(resource("HttpLambdaFunction").Properties).toMatchObject({
-      Runtime: "nodejs24.x",
-      Architectures: ["arm64"],
-      Environment: {
-        Variables: { TABLE_NAME: { Ref: "SessionsTable" }, NODE_OPTIONS: "--enable-source-maps" },
+  test("clean up every hour, and end before the next", () => {
+    const schedules = resources("AWS::Scheduler::Schedule").map(([, { Properties }]) => Properties);
+    expect(schedules).toMatchObject([
+      {
+        ScheduleExpression: "rate(1 hour)",
+        State: "ENABLED",
+        Target: { Arn: { "Fn::GetAtt": ["CleanupLambdaFunction", "Arn"] } },
       },
-    });
+    ]);
+    const { Timeout, MemorySize } = resource("CleanupLambdaFunction").Properties;
+    expect({ Timeout, MemorySize }).toEqual({ Timeout: 300, MemorySize: 256 });
   });
+
+  test.each(["HttpLambdaFunction", "CleanupLambdaFunction"])(
+    "run on Node 24 with the table's name, and with stack traces that name the sources: %s",
+    (name) => {
+      expect(resource(name).Properties).toMatchObject({
+        Runtime: "nodejs24.x",
+        Architectures: ["arm64"],
+        Environment: {
+          Variables: { TABLE_NAME: { Ref: "SessionsTable" }, NODE_OPTIONS: "--enable-source-maps" },
+        },
+      });
+    },
+  );
 });
 
 test("no route but /ping is open to callers without a signature", () => {
@@ -112,39 +142,32 @@ test("no route but /ping is open to callers without a signature", () => {
   ]);
 });
 
-describe("the archive of http", () => {
+describe.each(["http", "cleanup"])("the archive of %s", (name) => {
   let files: Map<string, Buffer>;
-  let unpacked: string;
 
   beforeAll(async () => {
-    files = await dev.zip("http");
-    unpacked = await temporaryFolder();
-    folders.push(unpacked);
-    for (const [name, bytes] of files) {
-      await mkdir(dirname(join(unpacked, name)), { recursive: true });
-      await writeFile(join(unpacked, name), bytes);
-    }
+    files = await dev.zip(name);
   });
 
   test("P05: holds the function's bundle and nothing else", () => {
-    const names = [...files.keys()].map((name) => name.replace(/-[0-9A-Z]{8}\./, "-*."));
+    const names = [...files.keys()].map((path) => path.replace(/-[0-9A-Z]{8}\./, "-*."));
     expect(names.toSorted()).toEqual([
-      "dist/http.mjs",
-      "dist/http.mjs.map",
-      "dist/http/bowser-*.mjs",
-      "dist/http/bowser-*.mjs.map",
-      "dist/http/chunk-*.mjs",
-      "dist/http/chunk-*.mjs",
-      "dist/http/chunk-*.mjs.map",
-      "dist/http/chunk-*.mjs.map",
-      "dist/http/event-streams-*.mjs",
-      "dist/http/event-streams-*.mjs.map",
+      `dist/${name}.mjs`,
+      `dist/${name}.mjs.map`,
+      `dist/${name}/bowser-*.mjs`,
+      `dist/${name}/bowser-*.mjs.map`,
+      `dist/${name}/chunk-*.mjs`,
+      `dist/${name}/chunk-*.mjs`,
+      `dist/${name}/chunk-*.mjs.map`,
+      `dist/${name}/chunk-*.mjs.map`,
+      `dist/${name}/event-streams-*.mjs`,
+      `dist/${name}/event-streams-*.mjs.map`,
     ]);
   });
 
   test("P02: imports nothing that isn't in it or in Node", () => {
-    const modules = [...files].filter(([name]) => name.endsWith(".mjs"));
-    const imports = modules.flatMap(([name, bytes]) => readSource(name, bytes.toString()).imports);
+    const modules = [...files].filter(([path]) => path.endsWith(".mjs"));
+    const imports = modules.flatMap(([path, bytes]) => readSource(path, bytes.toString()).imports);
     const outside = imports.filter(({ to, kind }) =>
       kind === "file" ? !files.has(to) : !isBuiltin(to),
     );
@@ -152,24 +175,52 @@ describe("the archive of http", () => {
   });
 
   test("P04: has source maps without the sources", () => {
-    const maps = [...files].filter(([name]) => name.endsWith(".map"));
+    const maps = [...files].filter(([path]) => path.endsWith(".map"));
     expect(maps.filter(([, bytes]) => bytes.includes("sourcesContent"))).toEqual([]);
   });
+});
 
-  test("P01, P03: answers GET /ping in plain Node, from a handler that Lambda accepts", async () => {
+describe("in plain Node, unpacked alone", () => {
+  const run = async (name: string, text: string, env: NodeJS.ProcessEnv): Promise<unknown> => {
+    const cwd = await temporaryFolder();
+    folders.push(cwd);
+    for (const [path, bytes] of await dev.zip(name)) {
+      await mkdir(dirname(join(cwd, path)), { recursive: true });
+      await writeFile(join(cwd, path), bytes);
+    }
+    return JSON.parse(await runModule(text, { cwd, env }));
+  };
+
+  test("P01, P03: http answers GET /ping, from a handler that Lambda accepts", async () => {
     const text = `import { handler } from "./dist/http.mjs";
       const event = ${JSON.stringify(pingEvent)};
       const context = { awsRequestId: "request", getRemainingTimeInMillis: () => 28000 };
       const { statusCode, body } = await handler(event, context);
       console.log(JSON.stringify({ parameters: handler.length, statusCode, body: JSON.parse(body) }));`;
-    const answer: unknown = JSON.parse(
-      await runModule(text, { cwd: unpacked, env: deployedEnvironment() }),
-    );
+    const answer = await run("http", text, deployedEnvironment("HttpLambdaFunction"));
     expect(answer).toMatchObject({ statusCode: 200, body: { status: "ok" } });
     expect(answer).toHaveProperty(
       "parameters",
       expect.toSatisfy((count: number) => count <= 2),
     );
+  });
+
+  test("P01, P03: cleanup looks through the table, from a handler that Lambda accepts", async () => {
+    const endpoint = inject("dynalite");
+    const { tableName } = await freshTable(endpoint);
+    const text = `import { handler } from "./dist/cleanup.mjs";
+      console.log = () => {};
+      const report = await handler({}, { getRemainingTimeInMillis: () => 300000 });
+      console.info(JSON.stringify({ parameters: handler.length, report }));`;
+    const answer = await run("cleanup", text, {
+      ...deployedEnvironment("CleanupLambdaFunction"),
+      DYNAMODB_ENDPOINT: endpoint,
+      TABLE_NAME: tableName,
+    });
+    expect(answer).toEqual({
+      parameters: 2,
+      report: { sessions: 0, items: 0, kept: 0, failed: 0 },
+    });
   });
 });
 
@@ -202,8 +253,8 @@ const pingEvent = {
 };
 
 /** What the template gives the function, and what Lambda adds. */
-function deployedEnvironment(): NodeJS.ProcessEnv {
-  const { Environment } = resource("HttpLambdaFunction").Properties;
+function deployedEnvironment(name: string): NodeJS.ProcessEnv {
+  const { Environment } = resource(name).Properties;
   const { Variables } = z.object({ Variables: z.looseObject({}) }).parse(Environment);
   const settings = Object.entries(Variables).filter(([, value]) => typeof value === "string");
   return {
@@ -220,7 +271,9 @@ const role = z.object({
   Policies: z.array(
     z.object({
       PolicyDocument: z.object({
-        Statement: z.array(z.object({ Action: z.array(z.string()), Resource: z.unknown() })),
+        Statement: z.array(
+          z.object({ Effect: z.string(), Action: z.array(z.string()), Resource: z.unknown() }),
+        ),
       }),
     }),
   ),
@@ -230,6 +283,12 @@ const statements = () =>
   resources("AWS::IAM::Role").flatMap(([, { Properties }]) =>
     role.parse(Properties).Policies.flatMap(({ PolicyDocument }) => PolicyDocument.Statement),
   );
+
+const TABLE_ARN = { "Fn::GetAtt": ["SessionsTable", "Arn"] };
+
+const cleanupArn = (suffix: string) => ({
+  "Fn::Sub": `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:oneturn-dev-cleanup${suffix}`,
+});
 
 const isForLogs = (actions: string[]): boolean => actions.every((each) => each.startsWith("logs:"));
 
