@@ -67,6 +67,20 @@ export const historyContract = (name: string, open: () => Promise<SessionStore>)
       }
     });
 
+    test("a seal that comes late, of a runner that was overtaken, takes nothing away", async () => {
+      const key = keyOf(await stored());
+      const turns = Array.from({ length: 7 }, (_, n) => turnOf(n + 1, 1700));
+      const seen: Head[] = [];
+      for (const turn of turns.slice(0, 5)) {
+        await append(key, turn, false);
+        seen.push(await now(key));
+      }
+      for (const turn of turns.slice(5)) await append(key, turn);
+      expect((await now(key)).tailFrom).toBeGreaterThan(5);
+      for (const late of seen.toReversed()) await store.seal(late);
+      expect(await all(key)).toEqual(turns);
+    });
+
     test("knows a caller's turn that left HEAD, in this incarnation only, and none of its own", async () => {
       const it = await stored();
       const key = keyOf(it);

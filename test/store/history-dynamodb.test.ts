@@ -9,6 +9,7 @@ import {
 } from "@aws-sdk/lib-dynamodb";
 import { describe, expect, test } from "vitest";
 import { Agent } from "../../lib/agent/agent.ts";
+import { tool } from "../../lib/agent/tool.ts";
 import { assistantMessage, toolMessage, userMessage } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
 import { headKey, segmentKey } from "../../lib/store/dynamodb/keys.ts";
@@ -22,7 +23,7 @@ import { createTurns } from "../../lib/turns/turns.ts";
 import { settableClock } from "../support/clock.ts";
 import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
 import { faultyClient } from "../support/faulty.ts";
-import { claimOn, commitOf, doneTurn, head, NOW_MS, openTurn } from "../support/heads.ts";
+import { claimOn, commitOf, doneTurn, head, NOW_MS, newKey, openTurn } from "../support/heads.ts";
 import { scriptedModel } from "../support/models.ts";
 
 describe.each(dynamoEngines())("history on $name", ({ endpoint }) => {
@@ -91,6 +92,41 @@ describe.each(dynamoEngines())("history on $name", ({ endpoint }) => {
     expect(await all(store, key)).toEqual(turns);
   });
 
+  test("a turn with a 2 MB message, under a raised limit, and a 5 MB tool result is run, restored and replayed", async () => {
+    const { store, another } = await open();
+    const huge = randomText(5_000_000);
+    const fetched = tool({
+      name: "fetch",
+      description: "",
+      parameters: { type: "object" },
+      run: () => huge,
+    });
+    const call = assistantMessage("", [{ id: "a", name: "fetch", arguments: {} }]);
+    const model = scriptedModel([call, assistantMessage("done"), assistantMessage("again")]);
+    const start = (over: SessionStore) =>
+      createTurns({
+        agent: new Agent({ model, tools: [fetched] }),
+        store: over,
+        maxInputBytes: 3_000_000,
+      });
+    const key = newKey();
+    const input = "语".repeat(700_000);
+    const first = await start(store).run({ ...key, turnId: "k", input });
+    expect(first.messages.map(({ content }) => content)).toEqual([input, "", huge, "done"]);
+    await start(another()).run({ ...key, input: "go on" });
+    expect(model.calls[2]?.messages.map(({ content }) => content)).toEqual([
+      input,
+      "",
+      huge,
+      "done",
+      "go on",
+    ]);
+    expect(await start(another()).run({ ...key, turnId: "k", input })).toEqual({
+      ...first,
+      replayed: true,
+    });
+  });
+
   test("HEAD stays under 4 KB whatever the sizes of turns, and every turn is there", async () => {
     const { store, another, client, tableName } = await open();
     const sizes = [
@@ -139,6 +175,43 @@ describe.each(dynamoEngines())("history on $name", ({ endpoint }) => {
     expect(sent.length).toBe(before + 1);
     await cold.turns(it, { from: 1, to: it.version });
     expect(sent.length).toBe(before + 1);
+  });
+
+  test("a seal that comes late, of a runner that was overtaken, takes nothing away", async () => {
+    const { store, another } = await open();
+    const it = head();
+    await store.create({ head: it, nowMs: NOW_MS });
+    const key = { owner: it.owner, sessionId: it.sessionId };
+    const turns = Array.from({ length: 7 }, (_, n) => turnOf(n + 1, 1700));
+    const seen: Head[] = [];
+    for (const turn of turns.slice(0, 5)) {
+      const claimed = await store.claim(claimOn(key, { open: openTurn({ turnId: turn.turnId }) }));
+      if (!claimed.applied) throw new Error("the claim was refused");
+      await store.commit(commitOf(claimed.head, { turn }));
+      seen.push(await headOf(store, key));
+    }
+    for (const turn of turns.slice(5)) await append(store, key, turn);
+    expect((await headOf(store, key)).tailFrom).toBeGreaterThan(5);
+    for (const late of seen.toReversed()) await another().seal(late);
+    expect(await all(another(), key)).toEqual(turns);
+  });
+
+  test("a segment that a dead runner wrote is adopted, longer or shorter than one's own", async () => {
+    const { store, another } = await open();
+    const it = head();
+    await store.create({ head: it, nowMs: NOW_MS });
+    const key = { owner: it.owner, sessionId: it.sessionId };
+    const turns = Array.from({ length: 6 }, (_, n) => turnOf(n + 1, 1700));
+    for (const [n, turn] of turns.entries()) {
+      const claimed = await store.claim(claimOn(key, { open: openTurn({ turnId: turn.turnId }) }));
+      if (!claimed.applied) throw new Error("the claim was refused");
+      if (n === 2) await another().seal(claimed.head);
+      const sealed = n > 4 ? await store.seal(claimed.head) : undefined;
+      if (n > 4) expect(sealed).toEqual({ to: 3 });
+      await store.commit(commitOf(claimed.head, { turn, ...(sealed ? { sealed } : {}) }));
+    }
+    expect(await headOf(store, key)).toMatchObject({ tailFrom: 3, version: 7 });
+    expect(await all(another(), key)).toEqual(turns);
   });
 
   test("the cache keeps to its bytes", async () => {

@@ -123,8 +123,10 @@ export const memorySessionStore = (): SessionStore => {
 
     seal: async (head) => {
       if (head.tail.length < MAX_TAIL_TURNS) return { to: head.tailFrom };
-      const sealed = sealedTurns.get(head.incarnation)?.slice(0, head.tailFrom - 1) ?? [];
-      sealedTurns.set(head.incarnation, structuredClone([...sealed, ...whole(head)]));
+      const sealed = sealedTurns.get(head.incarnation) ?? [];
+      // A late seal knows less than what stands there.
+      const more = whole(head).slice(Math.max(0, sealed.length - head.tailFrom + 1));
+      sealedTurns.set(head.incarnation, [...sealed, ...structuredClone(more)]);
       keepRecords({ key: head, incarnation: head.incarnation }, head.recent);
       return { to: head.version };
     },
