@@ -2,9 +2,10 @@ import type { APIGatewayProxyEvent, APIGatewayProxyResult, Context } from "aws-l
 import { invalid } from "../session/invalid.ts";
 import { type JsonObject, toJsonObject } from "../session/json.ts";
 import { checkSessionId } from "../session/session.ts";
+import { MAX_LIST_LIMIT } from "../turns/list.ts";
 import { MAX_PAGE_LIMIT, type PageRequest } from "../turns/pages.ts";
 import { checkInput, checkOnBusy, checkTurnName } from "../turns/request.ts";
-import { MAX_LIST_LIMIT, type Sessions } from "../turns/sessions.ts";
+import type { Sessions } from "../turns/sessions.ts";
 import type { Turns } from "../turns/turns.ts";
 import { AnswerTooLargeError } from "./errors.ts";
 import { etagOf, headJson, pageJson, turnJson } from "./json.ts";

@@ -5,38 +5,33 @@
 import { InvalidSnapshotError, invalid } from "../session/invalid.ts";
 import { type JsonObject, toJsonObject } from "../session/json.ts";
 import { mergePatch } from "../session/merge.ts";
-import type { Message } from "../session/message.ts";
 import { checkSessionId, newSessionId, Session } from "../session/session.ts";
-import { formatTimestamp, parseTimestamp } from "../session/timestamp.ts";
-import { type DoneTurn, splitIntoTurns, visibleMessages } from "../session/turn.ts";
+import { formatTimestamp } from "../session/timestamp.ts";
+import { type DoneTurn, visibleMessages } from "../session/turn.ts";
 import { DamagedSessionError, StoreUnavailableError } from "../store/errors.ts";
-import { checkOwner, isCallersTurnId, turnKey } from "../store/keys.ts";
+import { checkOwner } from "../store/keys.ts";
 import {
   type Head,
   type IfMatch,
   isAlive,
   matches,
-  type RecentTurn,
   type SessionKey,
   type SessionStore,
 } from "../store/store.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
+import { checkImportable, recordsOf, turnsOf } from "./copies.ts";
 import { SessionExistsError, SessionNotFoundError, VersionMismatchError } from "./errors.ts";
-import { checkMetadataSize, expiresAtSeconds, newHead } from "./head.ts";
+import { checkMetadataSize, newHead } from "./head.ts";
 import { readTurns, supersededIn, wholeHistory } from "./history.ts";
+import { pageOfSessions, type SessionPageRequest } from "./list.ts";
 import {
-  decodeOpaque,
-  encodeOpaque,
-  MAX_PAGE_BYTES,
   type Page,
   type PagedMessage,
   type PageRequest,
-  pageBytes,
   pageOfMessages,
   pageOfTurns,
   type TurnJson,
 } from "./pages.ts";
-import { newTurnId, requestHash } from "./request.ts";
 import { DEFAULT_LIFETIME_SECONDS } from "./turns.ts";
 
 export interface SessionsOptions {
@@ -52,7 +47,7 @@ export interface Sessions {
   /** @throws {SessionNotFoundError} */
   read(key: SessionKey): Promise<Head>;
   /** The owner's, newest first. */
-  list(owner: string, request?: { limit?: number; cursor?: string }): Promise<Page<Head>>;
+  list(owner: string, request?: SessionPageRequest): Promise<Page<Head>>;
   messages(head: Head, request?: PageRequest): Promise<Page<PagedMessage>>;
   turns(head: Head, request?: PageRequest): Promise<Page<TurnJson>>;
   /** The whole session in its portable form. */
@@ -80,11 +75,6 @@ export interface Sessions {
    */
   fork(key: SessionKey, fields?: { sessionId?: string; atTurn?: string }): Promise<Head>;
 }
-
-export const MAX_LIST_LIMIT = 100;
-
-/** More than clocks differ by. A session created in the future would outlive its lifetime. */
-const MAX_AHEAD_MS = 86_400_000;
 
 export const createSessions = ({
   store,
@@ -144,17 +134,8 @@ export const createSessions = ({
         }),
       ),
 
-    list: async (owner, { limit = 50, cursor } = {}) => {
-      checkOwner(owner, "owner");
-      const after = cursor === undefined ? {} : { after: decodePlace(cursor) };
-      const nowMs = clock.nowMs();
-      // A page whose metadata are too large for an answer is asked for again, half as long.
-      for (let count = limit; ; count = Math.ceil(count / 2)) {
-        const { heads, next } = await store.list({ owner, limit: count, nowMs, ...after });
-        if (heads.length > 1 && listBytes(heads) > MAX_PAGE_BYTES) continue;
-        return { data: heads, ...(next === undefined ? {} : { nextCursor: encodeOpaque([next]) }) };
-      }
-    },
+    list: async (owner, request) =>
+      pageOfSessions(store, checkOwner(owner, "owner"), { ...request, nowMs: clock.nowMs() }),
 
     messages: (head, request) => pageOfMessages({ store, head, nowMs: clock.nowMs() }, request),
     turns: (head, request) => pageOfTurns({ store, head, nowMs: clock.nowMs() }, request),
@@ -216,17 +197,8 @@ export const createSessions = ({
         ]);
       }
       const { createdAt, metadata, messages } = session;
-      if (expiresAtSeconds(createdAt, lifetimeSeconds) <= Math.floor(clock.nowMs() / 1000)) {
-        throw new InvalidSnapshotError([
-          { path: "created_at", message: "is so long ago that the session has expired" },
-        ]);
-      }
-      if (parseTimestamp(createdAt, "created_at") > clock.nowMs() + MAX_AHEAD_MS) {
-        throw new InvalidSnapshotError([{ path: "created_at", message: "lies in the future" }]);
-      }
-      const turns = splitIntoTurns(messages).map((of) =>
-        importedTurn(of, createdAt, randomId(randomBytes)),
-      );
+      checkImportable(createdAt, { lifetimeSeconds, nowMs: clock.nowMs() });
+      const turns = turnsOf(session, () => randomId(randomBytes));
       const head = headOf({ key, createdAt, metadata });
       return putWithHistory(
         { ...head, counts: { ...head.counts, messages: messages.length } },
@@ -261,53 +233,6 @@ export const createSessions = ({
     }
   }
 };
-
-/** A place in the list is short and plain: what isn't, a store may choke on. */
-const decodePlace = (cursor: string): string => {
-  const [place, ...others] = decodeOpaque(cursor);
-  if (typeof place !== "string" || !/^[\x21-\x7e]{1,200}$/.test(place) || others.length > 0) {
-    throw invalid("cursor", "must be the next_cursor of a page of this list");
-  }
-  return place;
-};
-
-const listBytes = (heads: readonly Head[]): number =>
-  heads.reduce(
-    (sum, { metadata, open }) => sum + pageBytes([metadata, open]) + PLAIN_HEAD_BYTES,
-    0,
-  );
-
-/** Of a HEAD's other fields, at most. */
-const PLAIN_HEAD_BYTES = 1000;
-
-const importedTurn = (messages: readonly Message[], createdAt: string, id: string): DoneTurn => {
-  const last = messages.at(-1);
-  const isAnswered = last?.role === "assistant" && last.toolCalls.length === 0;
-  return {
-    status: "done",
-    turnId: newTurnId(id),
-    messages,
-    startedAt: createdAt,
-    finishedAt: createdAt,
-    finish: isAnswered ? "final" : "max_steps",
-    usage: { inputTokens: 0, outputTokens: 0 },
-  };
-};
-
-/** Of a turn that no attempt of this incarnation made. */
-const NO_ATTEMPT = "0".repeat(32);
-
-/** A caller's turn id is recognised in a copy of its history too. */
-const recordsOf = (turns: readonly DoneTurn[]): ReadonlyMap<string, RecentTurn> =>
-  new Map(
-    turns.flatMap((turn, index): [string, RecentTurn][] => {
-      const { turnId, messages, supersedes } = turn;
-      if (!isCallersTurnId(turnId)) return [];
-      const input = messages.find(({ role }) => role === "user")?.content ?? "";
-      const hash = requestHash(supersedes === undefined ? { input } : { input, supersedes });
-      return [[turnKey(turnId), { attempt: NO_ATTEMPT, version: index + 1, requestHash: hash }]];
-    }),
-  );
 
 /** @throws {InvalidInputError} */
 const checkKey = ({ owner, sessionId }: SessionKey): SessionKey => ({

@@ -158,9 +158,10 @@ export const dynamoSegments = (table: Table, parts: Parts, cacheBytes: number): 
       write(head, head.tailFrom, head.tail),
       writeRecords(head, records),
     ]);
-    const turns = head.tail.slice(0, sealed.to - head.tailFrom);
-    if (turns.every((turn) => turn.status === "done")) {
-      cache.add(head.incarnation, { from: head.tailFrom, ...sealed, turns, bytes });
+    // One that stands already may end elsewhere than HEAD's tail: beyond it, where the runner was overtaken.
+    const isOwn = sealed.to === head.version;
+    if (isOwn && head.tail.every((turn) => turn.status === "done")) {
+      cache.add(head.incarnation, { from: head.tailFrom, ...sealed, turns: head.tail, bytes });
     }
     return sealed;
   };

@@ -3,17 +3,8 @@
  * and the engine didn't say what stands there.
  */
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { DoneTurn } from "../../session/turn.ts";
-import { encodeTurn } from "../codec.ts";
-import type {
-  Claim,
-  ClaimResult,
-  Commit,
-  Held,
-  IfMatch,
-  SessionStore,
-  WriteResult,
-} from "../store.ts";
+import type { Claim, ClaimResult, IfMatch, SessionStore, WriteResult } from "../store.ts";
+import { commitChange, heldValues, OPEN_NAMES } from "./commit.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";
 import {
@@ -22,13 +13,12 @@ import {
   encodeClaim,
   encodeHead,
   encodeOpen,
-  encodeRecent,
   encodeTail,
   encodeTimestamp,
 } from "./item.ts";
 import { headKey } from "./keys.ts";
 import { listSessions } from "./list.ts";
-import { dynamoParts, type Parts } from "./parts.ts";
+import { dynamoParts } from "./parts.ts";
 import { prepare } from "./prepare.ts";
 import { purge } from "./purge.ts";
 import { dynamoTable, type Written } from "./requests.ts";
@@ -198,59 +188,6 @@ export const dynamoSessionStore = ({
 /** Longer than any request of the deleted incarnation can be on its way. */
 const TOMBSTONE_SECONDS = 86_400;
 
-/** Of a turn's content in HEAD: a larger one would be paid for at each claim and commit while it is in the tail. */
-const MAX_INLINE_BYTES = 2048;
-
-/** As `encodeClaim` and `encodeOpen` spell them. */
-const OPEN_NAMES = { attempt: "a", until_ms: "u", turn_id: "t", request_hash: "h" };
-
-const commitChange = async (parts: Parts, commit: Commit): Promise<Change> => {
-  const { head, turn, turnKey, requestHash, sealed, supersedes, attempt } = commit;
-  const from = sealed?.to ?? head.tailFrom;
-  const placed = await parts.place(head, turn, {
-    number: head.version,
-    attempt,
-    maxBytes: MAX_INLINE_BYTES,
-  });
-  const tail = [...head.tail.slice(from - head.tailFrom), placed];
-  const dropped = [...head.recent].filter(([, { version }]) => version < from).map(([key]) => key);
-  return {
-    set: [
-      "#version = #version + :one",
-      "#tail = :tail",
-      "#tail_from = :tail_from",
-      "#recent.#turn_key = :recent",
-      "#updated_at = :updated_at",
-      "#message_count = :message_count",
-      "#turn_count = :turn_count",
-      "#size_bytes = :size_bytes",
-      ...(supersedes ? ["#superseded = :superseded"] : []),
-    ],
-    remove: ["#claim", "#open", ...dropped.map((_, n) => `#recent.#dropped_${n}`)],
-    condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED],
-    values: {
-      ...heldValues(commit),
-      version: head.version,
-      one: 1,
-      tail: encodeTail(tail),
-      tail_from: from,
-      recent: encodeRecent({ attempt, version: head.version, requestHash }),
-      updated_at: encodeTimestamp(turn.finishedAt),
-      message_count: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
-      turn_count: head.counts.turns + 1,
-      size_bytes: head.counts.bytes + jsonBytes(turn),
-      superseded: supersedes && [...head.superseded, supersedes.number].toSorted((a, b) => a - b),
-    },
-    names: {
-      ...OPEN_NAMES,
-      turn_key: turnKey,
-      ...Object.fromEntries(dropped.map((key, n) => [`dropped_${n}`, key])),
-    },
-  };
-};
-
-const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
-
 const written = (result: Written): WriteResult =>
   result.applied
     ? { applied: true }
@@ -288,12 +225,6 @@ const matching = (ifMatch: IfMatch | undefined): string[] => [
 const ifMatchValues = (ifMatch: IfMatch | undefined): Item => ({
   if_version: ifMatch?.version,
   if_metadata_version: ifMatch?.metadataVersion,
-});
-
-const heldValues = ({ incarnation, fence, attempt }: Omit<Held, "key">): Item => ({
-  incarnation: bytes(incarnation),
-  fence,
-  attempt: bytes(attempt),
 });
 
 const seconds = (epochMs: number): number => Math.floor(epochMs / 1000);

@@ -1,0 +1,68 @@
+import type { DoneTurn } from "../../session/turn.ts";
+import { encodeTurn } from "../codec.ts";
+import type { Commit, Held } from "../store.ts";
+import * as when from "./conditions.ts";
+import type { Change } from "./expressions.ts";
+import { bytes, encodeRecent, encodeTail, encodeTimestamp } from "./item.ts";
+import type { Parts } from "./parts.ts";
+import type { Item } from "./table.ts";
+
+/** Of a turn's content in HEAD: a larger one would be paid for at each claim and commit while it is in the tail. */
+const MAX_INLINE_BYTES = 2048;
+
+/** Appends the turn to the tail, and drops from it what is sealed. A turn too large for HEAD is written into parts first. */
+export const commitChange = async (parts: Parts, commit: Commit): Promise<Change> => {
+  const { head, turn, turnKey, requestHash, sealed, supersedes, attempt } = commit;
+  const from = sealed?.to ?? head.tailFrom;
+  const placed = await parts.place(head, turn, {
+    number: head.version,
+    attempt,
+    maxBytes: MAX_INLINE_BYTES,
+  });
+  const tail = [...head.tail.slice(from - head.tailFrom), placed];
+  const dropped = [...head.recent].filter(([, { version }]) => version < from).map(([key]) => key);
+  return {
+    set: [
+      "#version = #version + :one",
+      "#tail = :tail",
+      "#tail_from = :tail_from",
+      "#recent.#turn_key = :recent",
+      "#updated_at = :updated_at",
+      "#message_count = :message_count",
+      "#turn_count = :turn_count",
+      "#size_bytes = :size_bytes",
+      ...(supersedes ? ["#superseded = :superseded"] : []),
+    ],
+    remove: ["#claim", "#open", ...dropped.map((_, n) => `#recent.#dropped_${n}`)],
+    condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED],
+    values: {
+      ...heldValues(commit),
+      version: head.version,
+      one: 1,
+      tail: encodeTail(tail),
+      tail_from: from,
+      recent: encodeRecent({ attempt, version: head.version, requestHash }),
+      updated_at: encodeTimestamp(turn.finishedAt),
+      message_count: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
+      turn_count: head.counts.turns + 1,
+      size_bytes: head.counts.bytes + jsonBytes(turn),
+      superseded: supersedes && [...head.superseded, supersedes.number].toSorted((a, b) => a - b),
+    },
+    names: {
+      ...OPEN_NAMES,
+      turn_key: turnKey,
+      ...Object.fromEntries(dropped.map((key, n) => [`dropped_${n}`, key])),
+    },
+  };
+};
+
+const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
+
+/** As `encodeClaim` and `encodeOpen` spell them. */
+export const OPEN_NAMES = { attempt: "a", until_ms: "u", turn_id: "t", request_hash: "h" };
+
+export const heldValues = ({ incarnation, fence, attempt }: Omit<Held, "key">): Item => ({
+  incarnation: bytes(incarnation),
+  fence,
+  attempt: bytes(attempt),
+});
