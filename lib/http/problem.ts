@@ -87,7 +87,7 @@ const detailOf = (error: unknown, code: string): string => {
   if (code === "model_failed")
     return "the model gave no usable reply; the session is as it was before this turn";
   if (error instanceof StoreUnavailableError) {
-    return "the session store didn't answer, so the outcome is unknown: send the request again, a turn with the same Idempotency-Key";
+    return "the session store didn't answer, so the outcome is unknown: look, or send the request again; a turn with the same Idempotency-Key is done once";
   }
   return error instanceof Error ? clipped(error.message) : "";
 };

@@ -104,6 +104,7 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
       const ifMatch = ifMatchOf(event);
       const body = bodyOf(event);
       checkFieldNames(body, ["metadata"]);
+      if (body["metadata"] === undefined) throw invalid("metadata", "is missing");
       const patch = toJsonObject(body["metadata"], "metadata");
       const head = await sessions.patchMetadata(key, patch, ifMatch);
       return json(200, headJson(head, nowMs()), { etag: etagOf(head) });

@@ -8,6 +8,11 @@ export class StoreThrottledError extends StoreUnavailableError {
   override readonly name = "StoreThrottledError";
 }
 
+/** The store refuses what it is asked for: there is no such table, or no right to it. A mistake in the deployment. */
+export class StoreRefusedError extends Error {
+  override readonly name = "StoreRefusedError";
+}
+
 /** More than the store takes, or than a process can hold. Nothing was written. */
 export class SessionTooLargeError extends Error {
   override readonly name = "SessionTooLargeError";

@@ -23,7 +23,7 @@ export interface SessionStore {
   takeOver(write: TakeOver): Promise<ClaimResult>;
   /** Extends a claim that is still held; never shortens it. */
   renew(write: Renew): Promise<WriteResult>;
-  /** Appends a turn to the history and ends the claim, if claim and version are still the runner's. */
+  /** Appends a turn to the history and ends the claim, if claim and version are still the runner's and the session hasn't expired. */
   commit(write: Commit): Promise<WriteResult>;
   /** Ends a claim without a turn. */
   release(write: Release): Promise<WriteResult>;
@@ -204,6 +204,7 @@ export interface Commit extends Held {
   /** The number of the turn whose place this one takes, and how many messages of it no longer count. */
   readonly supersedes?: { readonly number: number; readonly messages: number };
   readonly sealed?: Sealed;
+  readonly nowMs: number;
 }
 
 export type Release = Held;

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../store/errors.ts";
 import { isCallersTurnId } from "../store/keys.ts";
-import type { Commit, Head, Held, SessionStore } from "../store/store.ts";
+import { type Commit, type Head, type Held, isAlive, type SessionStore } from "../store/store.ts";
 import { SessionNotFoundError, TurnSupersededError } from "./errors.ts";
 import { readTurns } from "./history.ts";
 import { type TurnResult, turnResult } from "./result.ts";
@@ -9,26 +9,19 @@ import { type TurnResult, turnResult } from "./result.ts";
  * Appends a turn to the history. A refused commit may be one's own, applied by an earlier send of
  * the same request: what stands there says so, and nothing else does.
  */
-export const commit = async (
-  store: SessionStore,
-  write: Commit,
-  nowMs: number,
-): Promise<TurnResult> => {
-  const { key, incarnation, head, turn } = write;
+export const commit = async (store: SessionStore, write: Commit): Promise<TurnResult> => {
+  const { key, incarnation, head, turn, nowMs } = write;
   const written = await store.commit(write);
   if (written.applied)
     return turnResult(key.sessionId, turn, { version: head.version, replayed: false });
 
   const { seen } = written;
   if (seen?.incarnation !== incarnation || seen.deletedAtSeconds !== undefined) {
-    const { sessionId } = key;
-    throw new SessionNotFoundError(
-      sessionId,
-      `session ${sessionId} was deleted while the turn ran`,
-    );
+    throw endedMeanwhile(key.sessionId, "was deleted");
   }
   const recorded =
     seen.recent.get(write.turnKey) ?? (await findSealed(store, write, { seen, nowMs }));
+  if (!recorded && !isAlive(seen, nowMs)) throw endedMeanwhile(key.sessionId, "expired");
   if (!recorded) throw new TurnSupersededError();
   return resultAt(store, seen, {
     version: recorded.version,
@@ -36,6 +29,9 @@ export const commit = async (
     nowMs,
   });
 };
+
+const endedMeanwhile = (sessionId: string, how: string): SessionNotFoundError =>
+  new SessionNotFoundError(sessionId, `session ${sessionId} ${how} while the turn ran`);
 
 /**
  * The turn's record where later turns have pushed it out of HEAD already. Of an id of our own none

@@ -10,7 +10,7 @@ export type Decision =
   | { readonly kind: "done"; readonly head: Head; readonly turn: RecentTurn }
   | { readonly kind: "reused" }
   | { readonly kind: "mine"; readonly head: Head }
-  | { readonly kind: "mismatch"; readonly version: number }
+  | { readonly kind: "mismatch"; readonly head: Head }
   | { readonly kind: "in_progress"; readonly untilMs: number }
   | { readonly kind: "busy"; readonly untilMs: number }
   | { readonly kind: "abandoned"; readonly head: Head };
@@ -24,8 +24,7 @@ export const decide = (seen: Head | undefined, wanted: Claim): Decision => {
 
   const { claim, open } = seen;
   if (claim?.attempt === wanted.claim.attempt) return { kind: "mine", head: seen };
-  if (wanted.ifMatch && !matches(seen, wanted.ifMatch))
-    return { kind: "mismatch", version: seen.version };
+  if (wanted.ifMatch && !matches(seen, wanted.ifMatch)) return { kind: "mismatch", head: seen };
   if (claim && claim.untilMs > wanted.nowMs) {
     const kind = claim.turnId === wanted.open.turnId ? "in_progress" : "busy";
     return { kind, untilMs: claim.untilMs };

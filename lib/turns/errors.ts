@@ -58,16 +58,16 @@ export class TurnIdReusedError extends Error {
 /** The session isn't at the version that the caller asked for. */
 export class VersionMismatchError extends Error {
   override readonly name = "VersionMismatchError";
-  /** The present version; undefined where there is no session. */
+  /** The present one; undefined where there is no session. */
   readonly version: number | undefined;
 
-  constructor(version: number | undefined) {
+  constructor(now: { readonly version: number; readonly metadataVersion: number } | undefined) {
     super(
-      version === undefined
-        ? "there is no such session yet"
-        : `the session is at version ${version}`,
+      now
+        ? `the session is at version ${now.version}.${now.metadataVersion}`
+        : "there is no such session yet",
     );
-    this.version = version;
+    this.version = now?.version;
   }
 }
 

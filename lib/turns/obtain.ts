@@ -9,7 +9,11 @@ import {
 } from "./errors.ts";
 
 export type Obtained =
-  | { readonly kind: "granted"; readonly head: Head }
+  | {
+      readonly kind: "granted";
+      readonly head: Head /** The dead session that was written over. */;
+      readonly over?: Head;
+    }
   | { readonly kind: "done"; readonly head: Head; readonly turn: RecentTurn };
 
 export interface Obtaining {
@@ -46,7 +50,7 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
       case "reused":
         throw new TurnIdReusedError(claim.open.turnId);
       case "mismatch":
-        throw new VersionMismatchError(decision.version);
+        throw new VersionMismatchError(decision.head);
       case "in_progress":
         throw new TurnInProgressError(retryAfterSeconds(decision.untilMs - clock.nowMs()));
       case "busy":
@@ -58,8 +62,10 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
         if (claim.ifMatch) throw new VersionMismatchError(undefined);
         const head = obtaining.create(claim);
         const over = result.seen;
-        const created = await store.create({ head, nowMs: claim.nowMs, ...(over ? { over } : {}) });
-        result = created.applied ? { applied: true, head } : created;
+        const dead = over ? { over } : {};
+        const created = await store.create({ head, nowMs: claim.nowMs, ...dead });
+        if (created.applied) return { kind: "granted", head, ...dead };
+        result = created;
       }
     }
   }

@@ -87,7 +87,10 @@ export const createSessions = ({
     let over: Head | undefined;
     for (;;) {
       const created = await store.create({ head, nowMs: clock.nowMs(), ...(over ? { over } : {}) });
-      if (created.applied || created.seen?.incarnation === head.incarnation) return head;
+      if (created.applied || created.seen?.incarnation === head.incarnation) {
+        if (over) await purge(over, over.incarnation);
+        return head;
+      }
       if (created.seen && isAlive(created.seen, clock.nowMs()))
         throw new SessionExistsError(head.sessionId);
       over = created.seen;
@@ -150,7 +153,7 @@ export const createSessions = ({
       let seen: Head | undefined = await read(key);
       for (;;) {
         if (!seen || !isAlive(seen, clock.nowMs())) throw new SessionNotFoundError(key.sessionId);
-        if (ifMatch && !matches(seen, ifMatch)) throw new VersionMismatchError(seen.version);
+        if (ifMatch && !matches(seen, ifMatch)) throw new VersionMismatchError(seen);
         const { incarnation, metadataVersion } = seen;
         const metadata = checkMetadataSize(mergePatch(seen.metadata, patch));
         const nowMs = clock.nowMs();
@@ -178,13 +181,13 @@ export const createSessions = ({
     delete: async (key, ifMatch) => {
       const head = await read(key);
       const { incarnation } = head;
-      if (ifMatch && !matches(head, ifMatch)) throw new VersionMismatchError(head.version);
+      if (ifMatch && !matches(head, ifMatch)) throw new VersionMismatchError(head);
       const condition = ifMatch ? { ifMatch } : {};
       const deleted = await store.delete({ key, incarnation, nowMs: clock.nowMs(), ...condition });
       // Whoever deleted it, it is gone; only a version that moved keeps it.
       const isThere = !deleted.applied && deleted.seen?.incarnation === incarnation;
       if (isThere && deleted.seen.deletedAtSeconds === undefined)
-        throw new VersionMismatchError(deleted.seen.version);
+        throw new VersionMismatchError(deleted.seen);
       await purge(key, incarnation);
     },
 

@@ -109,19 +109,20 @@ export const createTurns = ({
       // Both overlap the model's first call, so that a turn's critical path is two round trips.
       const known = findKnown(turn, head).catch(stop);
       const sealing = store.seal(head).catch(() => undefined);
+      const purging = purgeDead(obtained.over);
       void known.then((record) => record && stop(new Error("the turn was done before")));
       try {
         const { done, supersedes } = await execute(turn, head, { signal, known });
         ended.abort();
-        const [sealed] = await Promise.all([sealing, known, renewing]);
+        const [sealed] = await Promise.all([sealing, known, renewing, purging]);
         signal.throwIfAborted();
         const { turnKey, open } = turn;
         const write = { ...held, head, turnKey, requestHash: open.requestHash, turn: done };
         const optional = { ...(sealed ? { sealed } : {}), ...(supersedes ? { supersedes } : {}) };
-        return await commit(store, { ...write, ...optional }, clock.nowMs());
+        return await commit(store, { ...write, ...optional, nowMs: clock.nowMs() });
       } catch (error) {
         ended.abort();
-        const [record] = await Promise.all([known, sealing, renewing]);
+        const [record] = await Promise.all([known, sealing, renewing, purging]);
         if (!(error instanceof StoreUnavailableError)) await release(store, held);
         if (!record) throw error;
         if (record.requestHash !== turn.open.requestHash)
@@ -185,6 +186,12 @@ export const createTurns = ({
         return { ...head, fence: 1, claim: claim.claim, open };
       },
     });
+  };
+
+  /** What a dead namesake left, as far as it goes: once its HEAD is written over, nothing else leads there. */
+  const purgeDead = async (over: Head | undefined): Promise<void> => {
+    if (!over) return;
+    await store.purge({ key: over, incarnation: over.incarnation }).catch(() => {});
   };
 
   /**

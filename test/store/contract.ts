@@ -373,6 +373,13 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
         expect((await store.read(keyOf(it)))?.tail).toHaveLength(1);
       });
 
+      test("is refused at the second of the session's expiry", async () => {
+        const it = await claimed();
+        const nowMs = it.expiresAtSeconds * 1000;
+        await expectRefused(store.commit(commitOf(it, { nowMs })), it);
+        await expectApplied(store.commit(commitOf(it, { nowMs: nowMs - 1 })));
+      });
+
       test("is refused on another version", async () => {
         const it = await claimed();
         await expectRefused(

@@ -255,7 +255,10 @@ describe.each(dynamoEngines())("on $name", ({ endpoint }) => {
   test("a table that isn't there is a mistake to be told, not an outage", async () => {
     const { client } = await freshTable(endpoint);
     const store = dynamoSessionStore({ client, tableName: `none-${hex()}` });
-    await expect(store.read(newKey())).rejects.toMatchObject({ name: "ResourceNotFoundException" });
+    await expect(store.read(newKey())).rejects.toMatchObject({
+      name: "StoreRefusedError",
+      cause: { name: "ResourceNotFoundException" },
+    });
   });
 });
 

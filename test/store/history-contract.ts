@@ -238,6 +238,27 @@ export const historyContract = (name: string, open: () => Promise<SessionStore>)
         expect(seen).toEqual(heads.toReversed());
       });
 
+      test("passes over what has expired, and gives no empty page while there is more", async () => {
+        const owner = hex();
+        const at = (minute: number) => `2100-12-01T11:${minute}:00.000000+00:00`;
+        const living = [
+          await stored({ owner, createdAt: at(10) }),
+          await stored({ owner, createdAt: at(11) }),
+        ];
+        for (let n = 0; n < 7; n++) {
+          await stored({ owner, createdAt: at(20 + n), expiresAtSeconds: NOW_SECONDS });
+        }
+        const first = await store.list({ owner, limit: 1, nowMs: NOW_MS });
+        expect(first.heads).toEqual([living[1]]);
+        const second = await store.list({
+          owner,
+          limit: 1,
+          nowMs: NOW_MS,
+          after: first.next ?? "",
+        });
+        expect(second.heads).toEqual([living[0]]);
+      });
+
       test("gives an owner without sessions an empty page", async () => {
         expect(await store.list({ owner: hex(), limit: 10, nowMs: NOW_MS })).toEqual({ heads: [] });
       });

@@ -82,6 +82,7 @@ export const commitOf = (claimed: Head, fields: Partial<Commit> = {}): Commit =>
     turnKey: turnKey(turn.turnId),
     requestHash: claimed.open?.requestHash ?? HASH,
     turn,
+    nowMs: NOW_MS,
     ...fields,
   };
 };

@@ -12,7 +12,8 @@ import {
   userMessage,
 } from "../../lib/session/message.ts";
 import { Session } from "../../lib/session/session.ts";
-import type { SessionKey, SessionStore } from "../../lib/store/store.ts";
+import { turnKey } from "../../lib/store/keys.ts";
+import type { Incarnation, SessionKey, SessionStore } from "../../lib/store/store.ts";
 import {
   SessionBusyError,
   SessionNotFoundError,
@@ -545,6 +546,37 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
         final: "new life",
         version: 2,
       });
+    });
+
+    test("a turn that runs across its session's expiry isn't told done", async () => {
+      const gate = Promise.withResolvers<Message>();
+      const { run, model, clock, sessions } = script(() => gate.promise);
+      const key = newKey();
+      const running = run({ ...key, input: "Hi" });
+      await expect.poll(() => model.calls.length).toBe(1);
+      clock.advance(30 * 86_400_000, { wake: false });
+      gate.resolve(assistantMessage("Hello."));
+      await expect(running).rejects.toThrow(SessionNotFoundError);
+      await expect(running).rejects.toThrow("expired while the turn ran");
+      await expect(sessions.read(key)).rejects.toThrow(SessionNotFoundError);
+    });
+
+    test("a session created over a dead one leaves nothing of it behind", async () => {
+      const { run, sessions, clock } = script(
+        ...Array.from({ length: 12 }, () => assistantMessage("x".repeat(1700) + Math.random())),
+      );
+      const [byTurn, byCreation] = [newKey(), newKey()];
+      const dead: Incarnation[] = [];
+      for (const key of [byTurn, byCreation]) {
+        for (let n = 0; n < 5; n++) await run({ ...key, turnId: `t${n}`, input: "Hi" });
+        dead.push({ key, incarnation: (await sessions.read(key)).incarnation });
+      }
+      const known = () => Promise.all(dead.map((place) => store.findTurn(place, turnKey("t0"))));
+      expect(await known()).toMatchObject([{ version: 1 }, { version: 1 }]);
+      clock.advance(30 * 86_400_000);
+      await run({ ...byTurn, input: "Hi" });
+      await sessions.create(byCreation);
+      expect(await known()).toEqual([undefined, undefined]);
     });
 
     test("a session recreated while a turn runs doesn't get its turn", async () => {

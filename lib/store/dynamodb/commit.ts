@@ -34,10 +34,11 @@ export const commitChange = async (parts: Parts, commit: Commit): Promise<Change
       ...(supersedes ? ["#superseded = :superseded"] : []),
     ],
     remove: ["#claim", "#open", ...dropped.map((_, n) => `#recent.#dropped_${n}`)],
-    condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED],
+    condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED, when.NOT_EXPIRED],
     values: {
       ...heldValues(commit),
       version: head.version,
+      now: Math.floor(commit.nowMs / 1000),
       one: 1,
       tail: encodeTail(tail),
       tail_from: from,

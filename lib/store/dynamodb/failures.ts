@@ -3,7 +3,12 @@ import {
   DynamoDBServiceException,
 } from "@aws-sdk/client-dynamodb";
 import { unmarshall, type unmarshallOptions } from "@aws-sdk/util-dynamodb";
-import { SessionTooLargeError, StoreThrottledError, StoreUnavailableError } from "../errors.ts";
+import {
+  SessionTooLargeError,
+  StoreRefusedError,
+  StoreThrottledError,
+  StoreUnavailableError,
+} from "../errors.ts";
 import type { Item } from "./table.ts";
 
 /**
@@ -26,7 +31,7 @@ export const numbersAsWritten = (): unmarshallOptions => ({
     Number.isSafeInteger(Number(text)) ? Number(text) : text,
 });
 
-/** Rethrows an SDK error in our own terms. What is a mistake in the deployment (no table, no rights) stays as it is. */
+/** Rethrows an SDK error in our own terms. */
 export const translate = (error: unknown): never => {
   if (!(error instanceof Error)) throw error;
   if (/Throttl|ProvisionedThroughputExceeded|RequestLimitExceeded/.test(error.name)) {
@@ -37,8 +42,13 @@ export const translate = (error: unknown): never => {
   if (error.name === "ValidationException" && error.message.includes("Item size")) {
     throw new SessionTooLargeError("an item would be larger than DynamoDB takes", { cause: error });
   }
-  if (error.name === "CredentialsProviderError") throw error;
-  if (error instanceof DynamoDBServiceException && (error.$metadata.httpStatusCode ?? 500) < 500)
-    throw error;
+  const isAnswer = error instanceof DynamoDBServiceException;
+  const isRefusal = isAnswer && (error.$metadata.httpStatusCode ?? 500) < 500;
+  if (isRefusal || error.name === "CredentialsProviderError") {
+    const why = `${error.name}: ${error.message}`;
+    throw new StoreRefusedError(`DynamoDB refuses a request to the session table: ${why}`, {
+      cause: error,
+    });
+  }
   throw new StoreUnavailableError("DynamoDB didn't answer", { cause: error });
 };

@@ -10,6 +10,7 @@ import type { Head, TailTurn, TurnInParts } from "../store.ts";
 import { byteCache } from "./cache.ts";
 import { contentBytes, decodeContent, encodeContent, toBytes } from "./content.ts";
 import { afterHead, partKey, partsBetween, placeOf } from "./keys.ts";
+import { inParallel } from "./parallel.ts";
 import type { Table } from "./requests.ts";
 import { MAX_ITEM_BYTES, TABLE } from "./table.ts";
 
@@ -38,6 +39,9 @@ export interface Parts {
 /** Room for key and names beside the content of a part. */
 const PART_BYTES = MAX_ITEM_BYTES - 2500;
 
+/** Each of up to 400 KB: more would only wait for one another, and the last for too long. */
+const WRITES_AT_ONCE = 4;
+
 /** More parts than this are read by range. */
 const MAX_SINGLE_READS = 8;
 
@@ -59,15 +63,10 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
       attempt,
       count: pieces.length,
     };
-    await Promise.all(
-      pieces.map((data, index) =>
-        table.put({
-          ...partKey(placeOf(head), { number, attempt, index }),
-          data,
-          expires_at: afterHead(head),
-        }),
-      ),
-    );
+    await inParallel(pieces.entries(), WRITES_AT_ONCE, ([index, data]) => {
+      const key = partKey(placeOf(head), { number, attempt, index });
+      return table.put({ ...key, data, expires_at: afterHead(head) });
+    });
     cache.add(cacheKey(placed, number), { turn, partsBytes: json.length }, json.length);
     return placed;
   };

@@ -1,6 +1,7 @@
 import type { DoneTurn } from "../../session/turn.ts";
 import { encodeTurn } from "../codec.ts";
 import type { Head, Prepared, TailTurn } from "../store.ts";
+import { inParallel } from "./parallel.ts";
 import type { Parts } from "./parts.ts";
 import type { Segments } from "./segments.ts";
 
@@ -13,7 +14,7 @@ const MAX_TAIL_BYTES = 2000;
 /** A segment isn't paid for again, as HEAD is: it takes larger turns whole. */
 const MAX_INLINE_BYTES = 100_000;
 
-const WRITES_AT_ONCE = 8;
+const WRITES_AT_ONCE = 4;
 
 /**
  * Writes the history of a session that isn't created yet, and gives the HEAD that names it. Every
@@ -30,7 +31,7 @@ export const prepare = async (
   if (counts.bytes <= MAX_TAIL_BYTES)
     return { ...head, version, counts, tail: turns, recent: records };
 
-  await atOnce(cut(turns, json), async ({ from, turns }) => {
+  await inParallel(cut(turns, json), WRITES_AT_ONCE, async ({ from, turns }) => {
     const entries: TailTurn[] = [];
     for (const [n, turn] of turns.entries()) {
       // Nobody else writes in this incarnation: its own name will do for the attempt.
@@ -57,12 +58,4 @@ const cut = (turns: readonly DoneTurn[], json: readonly string[]) => {
     segments.at(-1)?.turns.push(turn);
   }
   return segments;
-};
-
-const atOnce = async <T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> => {
-  const left = items.values();
-  const worker = async (): Promise<void> => {
-    for (const item of left) await work(item);
-  };
-  await Promise.all(Array.from({ length: WRITES_AT_ONCE }, worker));
 };

@@ -78,6 +78,7 @@ export const memorySessionStore = (): SessionStore => {
     commit: async (commit) =>
       write(commit.key, (stood) => {
         if (!isHeld(stood, commit) || stood.version !== commit.head.version) return undefined;
+        if (!isAlive(stood, commit.nowMs)) return undefined;
         return unclaimed({ ...stood, ...committed(stood, commit) });
       }),
 
