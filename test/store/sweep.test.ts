@@ -107,6 +107,8 @@ describe.each(dynamoEngines())("the sweeper on $name", ({ endpoint }) => {
     await world.leaveTombstone(key);
     world.clock.advance(5 * DAY_MS);
     await world.long(key);
+    // Its creator ended before it had removed what the namesake left.
+    for (const item of old) if (item["sk"] !== "HEAD") await world.change(item, {});
     const rebirthMs = world.clock.nowMs();
     const both = await world.itemsOf(key);
     expect(both.filter((item) => old.some((each) => nameOf(each) === nameOf(item)))).toHaveLength(
