@@ -27,5 +27,4 @@ const COMMON: Headers = {
 /** Of an answer's body, escaped once more as it is inside Lambda's own answer, which takes 6 MB. */
 export const MAX_ANSWER_BYTES = 5_500_000;
 
-export const answerBytes = (body: unknown): number =>
-  Buffer.byteLength(JSON.stringify(JSON.stringify(body)));
+export { pageBytes as answerBytes } from "../turns/pages.ts";
