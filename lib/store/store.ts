@@ -222,6 +222,9 @@ export interface SetMetadata extends Incarnation {
   readonly ifMatch?: IfMatch;
 }
 
+/** A tombstone's life: longer than any request of the deleted session can be on its way. */
+export const TOMBSTONE_SECONDS = 86_400;
+
 /** Refuses the write where the session has another version by now. */
 export interface IfMatch {
   readonly version: number;

@@ -11,7 +11,8 @@ import {
 export type Obtained =
   | {
       readonly kind: "granted";
-      readonly head: Head /** The dead session that was written over. */;
+      readonly head: Head;
+      /** The dead session that was written over. */
       readonly over?: Head;
     }
   | { readonly kind: "done"; readonly head: Head; readonly turn: RecentTurn };

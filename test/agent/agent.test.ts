@@ -236,6 +236,9 @@ describe("options that no turn could run with", () => {
       "maxSteps must be a whole number, 0 or more",
     ],
     ['maxSteps "8"', { model, maxSteps: "8" }, "maxSteps must be a whole number, 0 or more"],
+    ["a system prompt that is no text", { model, system: 5 }, "system must be a string"],
+    ["tools that are no list", { model, tools: "add" }, "tools must be an array"],
+    ["a tool of one's own making", { model, tools: [{}] }, "tools[0] must be made with tool()"],
     [
       "two tools of one name",
       { model, tools: [addTool, { ...addTool }] },

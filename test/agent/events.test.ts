@@ -30,6 +30,7 @@ describe("usage", () => {
   test("that isn't a number counts as 0: a stored NaN couldn't be read again", async () => {
     const agent = agentTelling(
       { inputTokens: Number.NaN, outputTokens: undefined },
+      { inputTokens: -1, outputTokens: -7 },
       { inputTokens: 5, outputTokens: Number.POSITIVE_INFINITY },
       { inputTokens: "7", outputTokens: null },
     );

@@ -208,6 +208,14 @@ describe("PATCH /v1/sessions/{id}", () => {
 });
 
 describe("metadata", () => {
+  test("are asked for where a PATCH brings none", async () => {
+    const { handler } = await withSession({});
+    expect(await call(handler, patch({}))).toMatchObject({
+      status: 400,
+      json: { errors: [{ path: "metadata", message: "is missing" }] },
+    });
+  });
+
   /** `{"a":"…"}` of so many bytes. */
   const ofBytes = (bytes: number) => ({ a: `é${"x".repeat(bytes - 10)}` });
   const TOO_LARGE = { status: 413, json: { code: "too_large" } };

@@ -351,6 +351,27 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       expect(new Set([first, other, otherInput]).size).toBe(3);
     });
 
+    test("a model can't change the history by changing what it was shown", async () => {
+      const { run } = script(assistantMessage("one"), (messages) => {
+        for (const message of messages) Object.assign(message, { content: "HACK" });
+        return assistantMessage("two");
+      });
+      const key = newKey();
+      await run({ ...key, input: "Hi" });
+      await expect(run({ ...key, input: "again" })).rejects.toThrow(ModelFailedError);
+      expect((await historyOf(key)).map(({ content }) => content)).toEqual([
+        "Be kind.",
+        "Hi",
+        "one",
+      ]);
+    });
+
+    test("a deadline that is no number is refused", async () => {
+      const { run } = script();
+      const late = run({ ...newKey(), input: "Hi", deadlineMs: Number.NaN });
+      await expect(late).rejects.toMatchObject({ faults: [{ path: "deadlineMs" }] });
+    });
+
     test("a snapshot from the future isn't imported", async () => {
       const { sessions } = script();
       const session = new Session({ createdAt: "2100-12-03T12:00:00+00:00" });
@@ -408,7 +429,7 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       expect(await store.read(key)).toBeUndefined();
       await run({ ...key, input: "Hi" });
       await expect(run({ ...key, input: "Hi", ifMatch: { version: 1 } })).rejects.toThrow(
-        /at version 2/,
+        /at version 2\.1$/,
       );
       const whole = { version: 2, metadataVersion: 1 };
       expect(await run({ ...key, input: "Hi", ifMatch: whole })).toMatchObject({ version: 3 });

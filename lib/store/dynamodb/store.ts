@@ -3,7 +3,14 @@
  * and the engine didn't say what stands there.
  */
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { Claim, ClaimResult, IfMatch, SessionStore, WriteResult } from "../store.ts";
+import {
+  type Claim,
+  type ClaimResult,
+  type IfMatch,
+  type SessionStore,
+  TOMBSTONE_SECONDS,
+  type WriteResult,
+} from "../store.ts";
 import { commitChange, heldValues, OPEN_NAMES } from "./commit.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";
@@ -184,9 +191,6 @@ export const dynamoSessionStore = ({
       ),
   };
 };
-
-/** Longer than any request of the deleted incarnation can be on its way. */
-const TOMBSTONE_SECONDS = 86_400;
 
 const written = (result: Written): WriteResult =>
   result.applied

@@ -13,6 +13,7 @@ import {
   type RecentTurn,
   type SessionKey,
   type SessionStore,
+  TOMBSTONE_SECONDS,
 } from "../store.ts";
 
 /** A store for tests and trials: its sessions end with the process. */
@@ -169,8 +170,6 @@ export const memorySessionStore = (): SessionStore => {
 
 /** As DynamoDB's HEADs have it, only newer turns stand in a HEAD. */
 const MAX_TAIL_TURNS = 4;
-
-const TOMBSTONE_SECONDS = 86_400;
 
 const claimable = (head: Head, { turnKey, ifMatch, nowMs }: Claim): boolean =>
   isAlive(head, nowMs) && !head.recent.has(turnKey) && (!ifMatch || matches(head, ifMatch));
