@@ -46,8 +46,8 @@ export const rowOf = (
 };
 
 /**
- * The median of the processor time that `work` takes, all threads together. As many runs go before
- * those that count, until the code is compiled.
+ * The median of the processor time that `work` takes, all threads together, compiler and garbage
+ * collector too. Enough runs go before those that count for the code to be compiled.
  *
  * @param prepare gives the work of one run; what it does itself isn't counted
  */
@@ -56,16 +56,19 @@ export const cpuMsOf = async (
   runs: number,
 ): Promise<number> => {
   const tookMs: number[] = [];
-  for (let run = 0; run < 2 * runs; run++) {
+  for (let run = 0; run < WARM_UP_RUNS + runs; run++) {
     const work = prepare();
     const before = process.cpuUsage();
     await work();
     const { user, system } = process.cpuUsage(before);
     tookMs.push((user + system) / 1000);
   }
-  const counted = tookMs.slice(runs).toSorted((a, b) => a - b);
+  const counted = tookMs.slice(WARM_UP_RUNS).toSorted((a, b) => a - b);
   return counted[Math.floor(runs / 2)] ?? 0;
 };
+
+/** After a few dozen the compiler still takes as long as the work itself. */
+const WARM_UP_RUNS = 100;
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -27,6 +27,7 @@ export const modelView = (
 
 /** A window begins with a user message, so that it never cuts between a call and its result. */
 const windowed = (messages: readonly Message[], turns: number): readonly Message[] => {
+  if (turns === Number.POSITIVE_INFINITY) return messages;
   const starts = messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
   const start = starts.length > turns ? starts.at(-turns - 1) : undefined;
   if (start === undefined) return messages;

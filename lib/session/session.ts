@@ -2,6 +2,7 @@ import { childPath, InvalidInputError, InvalidSnapshotError, invalid } from "./i
 import { isPlainObject, type JsonObject, kindOf, toJsonObject } from "./json.ts";
 import {
   checkMessage,
+  isChecked,
   type Message,
   type MessageJson,
   messageFromJson,
@@ -43,9 +44,7 @@ export class Session {
     this.sessionId = checkSessionId(fields.sessionId ?? newSessionId(), "sessionId");
     this.createdAt = checkCreatedAt(fields.createdAt ?? formatTimestamp(Date.now()), "createdAt");
     this.metadata = toJsonObject(fields.metadata ?? {}, "metadata");
-    this.messages = (fields.messages ?? []).map((message, index) =>
-      checkMessage(message, childPath("messages", index)),
-    );
+    this.messages = checkMessages(fields.messages ?? []);
   }
 
   /** @throws {InvalidInputError} with the path of the fault; the session is then as it was */
@@ -59,9 +58,7 @@ export class Session {
       session_id: this.sessionId,
       created_at: this.createdAt,
       metadata: toJsonObject(this.metadata, "metadata"),
-      messages: this.messages.map((message, index) =>
-        messageToJson(checkMessage(message, childPath("messages", index))),
-      ),
+      messages: checkMessages(this.messages).map(messageToJson),
     };
   }
 
@@ -89,6 +86,12 @@ export const newSessionId = (randomBytes: (length: number) => Uint8Array = crypt
   Array.from(randomBytes(6), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 const cryptoBytes = (length: number): Uint8Array => crypto.getRandomValues(new Uint8Array(length));
+
+// Paths are put together for those that aren't checked yet: a long session has few of them.
+const checkMessages = (messages: readonly Message[]): Message[] =>
+  messages.map((message, index) =>
+    isChecked(message) ? message : checkMessage(message, childPath("messages", index)),
+  );
 
 const checkCreatedAt = (value: unknown, path: string): string => {
   parseTimestamp(value, path);

@@ -72,16 +72,18 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
   };
 
   const whole: Parts["whole"] = async (head, turns) => {
-    const unread = turns.flatMap(({ turn, number }) =>
-      turn.status === "in_parts" && !cache.get(cacheKey(turn, number)) ? [{ turn, number }] : [],
+    const found = turns.map(({ turn, number }) =>
+      turn.status === "done"
+        ? { turn, partsBytes: 0 }
+        : (cache.get(cacheKey(turn, number)) ?? { turn, number }),
     );
-    const data = await readData(head, unread);
+    if (found.every(isWhole)) return found;
+    const data = await readData(
+      head,
+      found.filter((it): it is NumberedParts => !isWhole(it)),
+    );
     return Promise.all(
-      turns.map(async ({ turn, number }) => {
-        if (turn.status === "done") return { turn, partsBytes: 0 };
-        const key = cacheKey(turn, number);
-        return cache.get(key) ?? join(head, turn, { number, data });
-      }),
+      found.map(async (it) => (isWhole(it) ? it : join(head, it.turn, { ...it, data }))),
     );
   };
 
@@ -148,6 +150,8 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
 
   return { place, whole };
 };
+
+const isWhole = (it: WholeTurn | NumberedParts): it is WholeTurn => "partsBytes" in it;
 
 interface NumberedParts {
   readonly turn: TurnInParts;

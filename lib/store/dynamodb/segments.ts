@@ -110,14 +110,13 @@ export const dynamoSegments = (table: Table, parts: Parts, cacheBytes: number): 
 
   const decode = async (head: Head, items: readonly Item[]): Promise<Segment[]> => {
     const segments = items.map((item) => decodeSegment(head, item));
-    const whole = (
-      await parts.whole(
-        head,
-        segments.flatMap(({ turns }) => turns),
-      )
-    ).values();
+    const whole = await parts.whole(
+      head,
+      segments.flatMap(({ from, turns }) => numbered(turns, from)),
+    );
+    const left = whole.values();
     return segments.map(({ from, to, bytes, turns }) => {
-      const read = Array.from(whole.take(turns.length));
+      const read = Array.from(left.take(turns.length));
       const inParts = read.reduce((sum, { partsBytes }) => sum + partsBytes, 0);
       return { from, to, turns: read.map(({ turn }) => turn), bytes: bytes + inParts };
     });
@@ -202,7 +201,7 @@ const decodeSegment = (head: Head, item: Item) => {
   if (turns.length !== to - from) {
     throw new DamagedSessionError(`${where}: holds ${turns.length} turns in place of ${to - from}`);
   }
-  return { from, to, turns: numbered(turns, from), bytes: text.length };
+  return { from, to, turns, bytes: text.length };
 };
 
 const rangeOf = (head: Head, segment: Item | undefined): TurnRange => {
