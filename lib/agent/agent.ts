@@ -11,16 +11,18 @@ import {
   type Message,
   systemMessage,
   type ToolCall,
-  toolMessage,
   userMessage,
 } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { Finish } from "../session/turn.ts";
 import { unlessAborted } from "./abort.ts";
+import { type Journal, NO_JOURNAL } from "./journal.ts";
 import type { Model, ModelReply, Usage } from "./model.ts";
 import { reasonOf } from "./reason.ts";
+import { OUTCOME_UNKNOWN, resultMessages } from "./results.ts";
 import { finalText, type Step, stepsOf } from "./steps.ts";
-import type { Tool } from "./tool.ts";
+import { checkTools, type Effect, type Tool } from "./tool.ts";
+import { addUsage, NO_USAGE } from "./usage.ts";
 import { modelView } from "./view.ts";
 
 export interface AgentOptions {
@@ -48,8 +50,10 @@ export interface RunOptions {
   readonly onEvent?: (event: AgentEvent) => void;
   /** Names the turn to its tools. A random one by default. */
   readonly turnId?: string;
-  /** What has to be settled before any tool runs; it overlaps the first model call. */
-  readonly ready?: Promise<unknown>;
+  /** Keeps the turn's steps, and brings those of earlier tries. */
+  readonly journal?: Journal;
+  /** Goes to the tools: a turn of the session that began later has a larger one. 0 by default. */
+  readonly fence?: number;
   /** What makes idempotency keys differ between lives of a session id. The session id by default. */
   readonly idempotencyScope?: string;
 }
@@ -116,28 +120,37 @@ export class Agent {
       scope: options.idempotencyScope ?? session.sessionId,
       signal,
       emit: emitter(options.onEvent, signal),
+      journal: options.journal ?? NO_JOURNAL,
+      fence: options.fence ?? 0,
     };
     const before = session.messages.length;
     const messages = [...session.messages];
     if (before === 0 && this.system !== "") messages.push(systemMessage(this.system));
     messages.push(userMessage(userInput));
-    let usage: Usage = { inputTokens: 0, outputTokens: 0 };
+    let usage = NO_USAGE;
     let finish: Finish = "max_steps";
+    let saved: Promise<void> = Promise.resolve();
 
     for (let index = 0; index < this.maxSteps && finish !== "final"; index++) {
       turn.emit({ type: "step.started", index });
-      const reply = await this.#ask(messages, turn);
-      usage = add(usage, reply.usage);
+      const kept = turn.journal.steps[index];
+      const reply = kept ?? (await this.#ask(messages, turn));
+      usage = addUsage(usage, reply.usage);
       messages.push(reply.message);
-      const calls = reply.message.toolCalls;
-      if (calls.length === 0) finish = "final";
-      await options.ready;
-      signal.throwIfAborted();
-      messages.push(
-        ...(await Promise.all(calls.map((call, at) => this.#call(call, turn, [index, at])))),
-      );
-      turn.signal.throwIfAborted();
+      await unlessAborted(saved, signal);
+      if (reply.message.toolCalls.length === 0) {
+        finish = "final";
+      } else {
+        const results = await this.#runStep(reply, turn, index);
+        saved = turn.journal.finish(index, results);
+        // What it rejects with is met where it is awaited, which may be never.
+        saved.catch(() => {});
+        signal.throwIfAborted();
+        messages.push(...resultMessages(reply.message, results));
+      }
     }
+    await unlessAborted(saved, signal);
+    signal.throwIfAborted();
 
     session.messages = messages;
     const added = messages.slice(before);
@@ -170,13 +183,49 @@ export class Agent {
     }
   }
 
-  /** Never rejects: whatever goes wrong in a tool is a result that the model can act on. */
+  /** The results of a step's calls; null for those that were still running when the turn was aborted. */
+  async #runStep(
+    { message, usage }: ModelReply,
+    turn: RunningTurn,
+    index: number,
+  ): Promise<(string | null)[]> {
+    const { journal } = turn;
+    const calls = message.toolCalls;
+    const kept = journal.steps[index]?.results;
+    if (!kept) {
+      const effects = calls.some(({ name }) => this.#effectOf(name) !== "none");
+      const step = { message, usage: addUsage(NO_USAGE, usage), results: calls.map(() => null) };
+      await unlessAborted(journal.begin(step, effects), turn.signal);
+    }
+    turn.signal.throwIfAborted();
+    return Promise.all(
+      calls.map((call, at) => {
+        const known = kept && (kept[at] ?? this.#unknown(call));
+        return this.#call(call, turn, { place: [index, at], known });
+      }),
+    );
+  }
+
+  #effectOf(name: string): Effect {
+    return this.tools.get(name)?.effect ?? "none";
+  }
+
+  /** A call that an earlier try began, and of which nobody knows the end. */
+  #unknown({ name }: ToolCall): string | undefined {
+    return this.#effectOf(name) === "once" ? OUTCOME_UNKNOWN : undefined;
+  }
+
+  /** Whatever goes wrong in a tool is a result that the model can act on. */
   async #call(
     call: ToolCall,
     turn: RunningTurn,
-    place: readonly [number, number],
-  ): Promise<Message> {
-    const { session, turnId, signal, emit } = turn;
+    {
+      place,
+      known,
+    }: { readonly place: readonly [number, number]; readonly known?: string | undefined },
+  ): Promise<string | null> {
+    const { session, turnId, signal, emit, fence } = turn;
+    if (known === undefined) turn.journal.check();
     emit({ type: "tool.called", call });
     const tool = this.tools.get(call.name);
     const context = {
@@ -185,15 +234,16 @@ export class Agent {
         .digest("hex"),
       sessionId: session.sessionId,
       turnId,
+      fence,
       signal,
       metadata: toJsonObject(session.metadata),
     };
     // A copy: what a tool does to its arguments must not change the history.
     const run = async () =>
       tool ? tool.call(toJsonValue(call.arguments), context) : this.#noSuchTool(call);
-    const result = await unlessAborted(run(), signal).catch(() => "error: interrupted");
-    emit({ type: "tool.returned", call, result });
-    return toolMessage(call.id, result);
+    const result = known ?? (await unlessAborted(run(), signal).catch(() => null));
+    if (result !== null) emit({ type: "tool.returned", call, result });
+    return result;
   }
 
   #noSuchTool({ name }: ToolCall): string {
@@ -201,19 +251,6 @@ export class Agent {
     return `error: there is no tool named ${JSON.stringify(name)}; there are: ${names}`;
   }
 }
-
-const checkTools = (tools: readonly Tool[]): void => {
-  const isList: boolean = Array.isArray(tools);
-  if (!isList) throw new TypeError("tools must be an array");
-  const names = new Set<string>();
-  for (const [index, tool] of tools.entries()) {
-    if (!tool?.spec || typeof tool.call !== "function") {
-      throw new TypeError(`tools[${index}] must be made with tool()`);
-    }
-    if (names.has(tool.spec.name)) throw new TypeError(`two tools have the name ${tool.spec.name}`);
-    names.add(tool.spec.name);
-  }
-};
 
 const isReply = (reply: unknown): reply is ModelReply =>
   typeof reply === "object" && reply !== null;
@@ -224,6 +261,8 @@ interface RunningTurn {
   readonly scope: string;
   readonly signal: AbortSignal;
   readonly emit: (event: AgentEvent) => void;
+  readonly journal: Journal;
+  readonly fence: number;
 }
 
 // The async function catches what a listener throws, and what an async listener rejects with.
@@ -233,12 +272,3 @@ const emitter =
     if (!listen || signal.aborted) return;
     (async () => listen(event))().catch(() => {});
   };
-
-const add = (sum: Usage, more: Usage | undefined): Usage => ({
-  inputTokens: sum.inputTokens + tokens(more?.inputTokens),
-  outputTokens: sum.outputTokens + tokens(more?.outputTokens),
-});
-
-/** Some SDKs say NaN for "unknown", which JSON can't hold: the stored turn couldn't be read again. */
-const tokens = (count: number | undefined): number =>
-  typeof count === "number" && Number.isFinite(count) && count > 0 ? count : 0;

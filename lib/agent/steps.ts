@@ -13,9 +13,10 @@ export interface Step {
 export const stepsOf = (messages: readonly Message[], finish: Finish): Step[] => {
   const results = messages.filter(({ role }) => role === "tool").values();
   const replies = messages.filter(({ role }) => role === "assistant");
+  const end = finish === "interrupted" ? "error" : "final";
   const steps = replies.flatMap(({ content, toolCalls }, index): Step[] =>
     toolCalls.length === 0
-      ? [{ index, kind: "final", detail: content }]
+      ? [{ index, kind: end, detail: content }]
       : toolCalls.map(({ name }) => ({
           index,
           kind: "tool_call",

@@ -21,6 +21,11 @@ export interface ToolContext {
   readonly idempotencyKey: string;
   readonly sessionId: string;
   readonly turnId: string;
+  /**
+   * Grows with each runner that gets the session. A receiver that refuses what comes with a smaller
+   * one than it has seen is safe from a runner that was paused, and overtaken, right before its call.
+   */
+  readonly fence: number;
   /** Aborts when the turn has to end; what the tool does after that is lost. */
   readonly signal: AbortSignal;
   /** The session's. */
@@ -97,6 +102,20 @@ export function tool(definition: ToolDefinition<JsonObject | StandardSchemaV1, n
     },
   };
 }
+
+/** @throws {TypeError} for what no agent can use */
+export const checkTools = (tools: readonly Tool[]): void => {
+  const isList: boolean = Array.isArray(tools);
+  if (!isList) throw new TypeError("tools must be an array");
+  const names = new Set<string>();
+  for (const [index, tool] of tools.entries()) {
+    if (!tool?.spec || typeof tool.call !== "function") {
+      throw new TypeError(`tools[${index}] must be made with tool()`);
+    }
+    if (names.has(tool.spec.name)) throw new TypeError(`two tools have the name ${tool.spec.name}`);
+    names.add(tool.spec.name);
+  }
+};
 
 type Checked = { readonly value: unknown } | { readonly faults: readonly Fault[] };
 type Validate = (args: JsonValue) => Checked | Promise<Checked>;

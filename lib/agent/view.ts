@@ -1,4 +1,5 @@
 import { isChecked, type Message, type ToolCall, toolMessage } from "../session/message.ts";
+import { INTERRUPTED } from "./results.ts";
 
 /**
  * What the model is shown of a history: every tool call has exactly one result right behind it, in
@@ -45,8 +46,5 @@ const copyOf = (message: Message): Message =>
 const resultOf = (call: ToolCall, results: Message[]): Message => {
   const at = results.findIndex(({ toolCallId }) => toolCallId === call.id);
   const [result] = at < 0 ? [] : results.splice(at, 1);
-  return (
-    result ??
-    toolMessage(call.id, "error: interrupted before a result was recorded; the call may have run")
-  );
+  return result ?? toolMessage(call.id, INTERRUPTED);
 };

@@ -28,10 +28,23 @@ export interface OpenTurn {
   readonly requestHash: string;
   readonly input: string;
   readonly startedAt: string;
+  /** The id of the earlier turn whose place this one is to take. */
+  readonly supersedes?: string;
 }
 
-/** "final": the model answered. "max_steps": it still asked for tools when its steps were used up. */
-export type Finish = "final" | "max_steps";
+/** What a turn does before its end: the model asks for tools, and gets their results. */
+export interface TurnStep {
+  readonly message: Message;
+  readonly usage: DoneTurn["usage"];
+  /** One for each tool call of the message; null where the call isn't finished. */
+  readonly results: readonly (string | null)[];
+}
+
+/**
+ * "final": the model answered. "max_steps": it still asked for tools when its steps were used up.
+ * "interrupted": another turn took its place; what it had done by then is in the history.
+ */
+export type Finish = "final" | "max_steps" | "interrupted";
 
 /**
  * The messages of a history in a row, as `visibleTurns` gives them.

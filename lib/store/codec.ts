@@ -5,7 +5,7 @@
 import { childPath, InvalidInputError, invalid } from "../session/invalid.ts";
 import { isPlainObject, kindOf } from "../session/json.ts";
 import { type Message, messageFromJson } from "../session/message.ts";
-import type { DoneTurn, Finish } from "../session/turn.ts";
+import type { DoneTurn, Finish, TurnStep } from "../session/turn.ts";
 import { DamagedSessionError } from "./errors.ts";
 import type { TailTurn, TurnInParts } from "./store.ts";
 
@@ -33,6 +33,33 @@ export const reading = <T>(where: string, read: () => T): T => {
     if (!(cause instanceof InvalidInputError || cause instanceof SyntaxError)) throw cause;
     throw new DamagedSessionError(`${where}: ${cause.message}`, { cause });
   }
+};
+
+/** The JSON of a step without its results, which come later. */
+export const encodeStep = ({ message, usage }: TurnStep): string =>
+  JSON.stringify({ ...storedMessage(message), usage: [usage.inputTokens, usage.outputTokens] });
+
+/** @throws {InvalidInputError} with the path of the fault */
+export const decodeStep = (text: string, path: string): Omit<TurnStep, "results"> => {
+  const step: unknown = JSON.parse(text);
+  if (!isPlainObject(step)) throw invalid(path, `must be an object, not ${kindOf(step)}`);
+  const { usage, ...message } = step;
+  return {
+    message: messageFromJson(message, path),
+    usage: decodeUsage(usage, childPath(path, "usage")),
+  };
+};
+
+/** @throws {InvalidInputError} with the path of the fault */
+export const decodeResults = (text: string, path: string): TurnStep["results"] => {
+  const results: unknown = JSON.parse(text);
+  if (!Array.isArray(results)) throw invalid(path, `must be an array, not ${kindOf(results)}`);
+  return results.map((result: unknown, index) => {
+    if (result !== null && typeof result !== "string") {
+      throw invalid(childPath(path, index), `must be text or null, not ${kindOf(result)}`);
+    }
+    return result;
+  });
 };
 
 const turnJson = (turn: DoneTurn) => ({
@@ -99,9 +126,12 @@ const decodeTurn = (turn: unknown, path: string): TailTurn => {
 };
 
 const decodeFinish = (value: unknown, path: string): Finish => {
-  if (value !== "final" && value !== "max_steps") throw invalid(path, "must be final or max_steps");
-  return value;
+  const finish = FINISHES.find((known) => known === value);
+  if (!finish) throw invalid(path, `must be one of ${FINISHES.join(", ")}`);
+  return finish;
 };
+
+const FINISHES: readonly Finish[] = ["final", "max_steps", "interrupted"];
 
 const decodeUsage = (value: unknown, path: string): DoneTurn["usage"] => {
   const [inputTokens, outputTokens] = pairOf(value);

@@ -10,7 +10,7 @@
  * write may be one's own: the attempt, incarnation or turn key in `seen` tells.
  */
 import type { JsonObject } from "../session/json.ts";
-import type { DoneTurn, OpenTurn } from "../session/turn.ts";
+import type { DoneTurn, OpenTurn, TurnStep } from "../session/turn.ts";
 
 export interface SessionStore {
   /** The session as it stands, strongly consistent; deleted and expired ones too, while they lie there. */
@@ -19,12 +19,16 @@ export interface SessionStore {
   create(write: Create): Promise<WriteResult>;
   /** Grants the session to a runner, if nobody has it, and brings the session as it then stands. */
   claim(write: Claim): Promise<ClaimResult>;
-  /** Grants the session to a runner in place of what was seen there: an ended claim, or an abandoned turn. */
+  /** Grants the session to a runner in place of what was seen there: a claim, or a turn that nobody runs. */
   takeOver(write: TakeOver): Promise<ClaimResult>;
+  /** Ends the turn that was seen there, and grants the session to nobody. */
+  displace(write: Displace): Promise<WriteResult>;
   /** Extends a claim that is still held; never shortens it. */
   renew(write: Renew): Promise<WriteResult>;
   /** Appends a turn to the history and ends the claim, if claim and version are still the runner's and the session hasn't expired. */
   commit(write: Commit): Promise<WriteResult>;
+  /** Keeps what the turn has done, once for each revision, and extends the claim. */
+  checkpoint(write: Checkpoint): Promise<WriteResult>;
   /** Ends a claim without a turn. */
   release(write: Release): Promise<WriteResult>;
   /** Leaves a tombstone, which nothing of this incarnation can write over. */
@@ -32,6 +36,10 @@ export interface SessionStore {
   /** Replaces the metadata, if they are still those that were seen. A turn that runs meanwhile isn't disturbed. */
   setMetadata(write: SetMetadata): Promise<WriteResult>;
 
+  /** Keeps the whole input of the open turn, where HEAD has no room for it. */
+  saveInput(head: Head, input: string): Promise<void>;
+  /** The open turn with all that is kept of it; undefined where another has its place by now, or it has gone on. */
+  openTurn(head: Head): Promise<WholeOpenTurn | undefined>;
   /**
    * Turns of the history, oldest first; `from` counts and `to` doesn't.
    *
@@ -89,11 +97,23 @@ export interface Head extends SessionKey {
   readonly tailFrom: number;
   /** The numbers of turns that were superseded, in ascending order. */
   readonly superseded: readonly number[];
-  /** By turn key (see `turnKey`): what became of the turns in `tail`. */
+  /** By turn key (see `turnKey`): what became of the turns in `tail`, and of those that had no end meanwhile. */
   readonly recent: ReadonlyMap<string, RecentTurn>;
   readonly claim?: ClaimRecord;
   /** The turn being run, or left by a runner that died. */
-  readonly open?: OpenTurn;
+  readonly open?: StoredOpenTurn;
+}
+
+/** Its `input` may be only the beginning of a long one. */
+export interface StoredOpenTurn extends OpenTurn {
+  /** How many steps are kept. */
+  readonly steps: number;
+  /** Grows with each checkpoint. */
+  readonly revision: number;
+}
+
+export interface WholeOpenTurn extends OpenTurn {
+  readonly steps: readonly TurnStep[];
 }
 
 /** A turn, or where it is kept if it is too large to stand in HEAD. */
@@ -152,12 +172,19 @@ export interface ClaimRecord {
 }
 
 export interface RecentTurn {
-  /** The attempt that committed it; "" for imported turns. */
+  /** The attempt that had it at its end; "" for imported turns. */
   readonly attempt: string;
-  /** The version that the turn was decided on. */
+  /** The version that the turn was decided on, which is its number in the history; of an abandoned turn the one it ended at. */
   readonly version: number;
   readonly requestHash: string;
+  readonly outcome: Outcome;
 }
+
+/**
+ * "done" and "interrupted" turns are in the history. An "abandoned" one isn't, and its tools may have
+ * run: a later try of it must not run them again under other keys.
+ */
+export type Outcome = "done" | "interrupted" | "abandoned";
 
 /** A session's place in the life of its id: whoever writes with it can't touch a namesake. */
 export interface Incarnation {
@@ -189,7 +216,36 @@ export interface Claim {
 
 export interface TakeOver extends Claim {
   readonly seen: Head;
+  readonly displaced?: Displaced;
 }
+
+export interface Displace extends Incarnation {
+  readonly seen: Head;
+  readonly displaced?: Displaced;
+  readonly nowMs: number;
+}
+
+/** What is kept of the turn that loses its place. */
+export interface Displaced {
+  readonly turnKey: string;
+  readonly record: RecentTurn;
+  /** Goes into the history: the record says so too. */
+  readonly interrupted?: DoneTurn;
+}
+
+export interface Checkpoint extends Held {
+  readonly head: Head;
+  /** Of the open turn, as the runner left it. */
+  readonly revision: number;
+  readonly kept: Kept;
+  readonly untilMs: number;
+}
+
+export type Kept =
+  /** Steps behind those that are kept already. */
+  | { readonly steps: readonly TurnStep[] }
+  /** What the tools of a step that is kept returned. */
+  | { readonly step: number; readonly results: TurnStep["results"] };
 
 export interface Renew extends Held {
   readonly untilMs: number;
@@ -207,7 +263,10 @@ export interface Commit extends Held {
   readonly nowMs: number;
 }
 
-export type Release = Held;
+export interface Release extends Held {
+  /** Leaves the turn open, so that another try of it goes on from its last checkpoint. */
+  readonly keepOpen: boolean;
+}
 
 export interface Delete extends Incarnation {
   readonly nowMs: number;

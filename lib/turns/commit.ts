@@ -1,6 +1,14 @@
 import { StoreUnavailableError } from "../store/errors.ts";
 import { isCallersTurnId } from "../store/keys.ts";
-import { type Commit, type Head, type Held, isAlive, type SessionStore } from "../store/store.ts";
+import {
+  type Commit,
+  type Head,
+  type Held,
+  isAlive,
+  type RecentTurn,
+  type Release,
+  type SessionStore,
+} from "../store/store.ts";
 import { SessionNotFoundError, TurnSupersededError } from "./errors.ts";
 import { readTurns } from "./history.ts";
 import { type TurnResult, turnResult } from "./result.ts";
@@ -10,28 +18,46 @@ import { type TurnResult, turnResult } from "./result.ts";
  * the same request: what stands there says so, and nothing else does.
  */
 export const commit = async (store: SessionStore, write: Commit): Promise<TurnResult> => {
-  const { key, incarnation, head, turn, nowMs } = write;
+  const { key, head, turn } = write;
   const written = await store.commit(write);
-  if (written.applied)
-    return turnResult(key.sessionId, turn, { version: head.version, replayed: false });
+  return written.applied
+    ? turnResult(key.sessionId, turn, { version: head.version, replayed: false })
+    : endOf(store, { ...write, turnId: turn.turnId }, written.seen);
+};
 
-  const { seen } = written;
+export interface LostTurn extends Held {
+  readonly turnId: string;
+  readonly turnKey: string;
+  /** The session that the turn was run on. */
+  readonly head: Head;
+  readonly nowMs: number;
+}
+
+/**
+ * What became of a turn that isn't the runner's own any more, or whose commit was refused.
+ *
+ * @throws {SessionNotFoundError, TurnSupersededError} where it isn't in the history
+ */
+export const endOf = async (
+  store: SessionStore,
+  lost: LostTurn,
+  seen: Head | undefined,
+): Promise<TurnResult> => {
+  const { key, incarnation, turnKey, attempt, nowMs } = lost;
   if (seen?.incarnation !== incarnation || seen.deletedAtSeconds !== undefined) {
     throw endedMeanwhile(key.sessionId, "was deleted");
   }
-  const recorded =
-    seen.recent.get(write.turnKey) ?? (await findSealed(store, write, { seen, nowMs }));
+  const recorded = seen.recent.get(turnKey) ?? (await findSealed(store, lost, seen));
   if (!recorded && !isAlive(seen, nowMs)) throw endedMeanwhile(key.sessionId, "expired");
   if (!recorded) throw new TurnSupersededError();
-  return resultAt(store, seen, {
-    version: recorded.version,
-    replayed: recorded.attempt !== write.attempt,
-    nowMs,
-  });
+  const replayed = recorded.attempt !== attempt;
+  return resultOf(store, seen, { ...recorded, replayed, nowMs });
 };
 
 const endedMeanwhile = (sessionId: string, how: string): SessionNotFoundError =>
   new SessionNotFoundError(sessionId, `session ${sessionId} ${how} while the turn ran`);
+
+type Ended = Pick<RecentTurn, "version" | "attempt" | "outcome">;
 
 /**
  * The turn's record where later turns have pushed it out of HEAD already. Of an id of our own none
@@ -39,26 +65,33 @@ const endedMeanwhile = (sessionId: string, how: string): SessionNotFoundError =>
  */
 const findSealed = async (
   store: SessionStore,
-  { key, incarnation, attempt, turnKey, turn, head }: Commit,
-  { seen, nowMs }: { readonly seen: Head; readonly nowMs: number },
-): Promise<{ readonly version: number; readonly attempt: string } | undefined> => {
+  { key, incarnation, attempt, turnKey, turnId, head, nowMs }: LostTurn,
+  seen: Head,
+): Promise<Ended | undefined> => {
   const { version } = head;
   if (seen.version === version) return undefined;
-  if (isCallersTurnId(turn.turnId)) return store.findTurn({ key, incarnation }, turnKey);
-  const [there] = await readTurns(store, seen, {
-    range: { from: version, to: version + 1 },
-    nowMs,
-  });
-  return there?.turnId === turn.turnId ? { version, attempt } : undefined;
+  if (isCallersTurnId(turnId)) return store.findTurn({ key, incarnation }, turnKey);
+  const range = { from: version, to: version + 1 };
+  const [there] = await readTurns(store, seen, { range, nowMs });
+  return there?.turnId === turnId ? { version, attempt, outcome: "done" } : undefined;
 };
 
-/** The result of the turn that was decided on a version, which is its number in the history. */
-export const resultAt = async (
+/**
+ * The result of a turn that has ended: `version` is its number in the history.
+ *
+ * @throws {TurnSupersededError} where it was given up: that is its outcome
+ */
+export const resultOf = async (
   store: SessionStore,
   head: Head,
-  at: { readonly version: number; readonly replayed: boolean; readonly nowMs: number },
+  at: Pick<Ended, "version" | "outcome"> & { readonly replayed: boolean; readonly nowMs: number },
 ): Promise<TurnResult> => {
-  const { version, nowMs } = at;
+  const { version, outcome, nowMs } = at;
+  if (outcome === "abandoned") {
+    throw new TurnSupersededError(
+      "it was given up, for another turn or by its caller; its tools may have run",
+    );
+  }
   const [turn] = await readTurns(store, head, { range: { from: version, to: version + 1 }, nowMs });
   if (!turn)
     throw new Error(
@@ -68,9 +101,9 @@ export const resultAt = async (
 };
 
 /** As far as it goes: a claim that can't be released ends with its lease. */
-export const release = async (store: SessionStore, held: Held): Promise<void> => {
+export const release = async (store: SessionStore, write: Release): Promise<void> => {
   try {
-    await store.release(held);
+    await store.release(write);
   } catch (error) {
     if (!(error instanceof StoreUnavailableError)) throw error;
   }

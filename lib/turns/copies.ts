@@ -55,6 +55,13 @@ export const recordsOf = (turns: readonly DoneTurn[]): ReadonlyMap<string, Recen
       if (!isCallersTurnId(turnId)) return [];
       const input = messages.find(({ role }) => role === "user")?.content ?? "";
       const hash = requestHash(supersedes === undefined ? { input } : { input, supersedes });
-      return [[turnKey(turnId), { attempt: NO_ATTEMPT, version: index + 1, requestHash: hash }]];
+      const outcome = turn.finish === "interrupted" ? "interrupted" : "done";
+      const record = {
+        attempt: NO_ATTEMPT,
+        version: index + 1,
+        requestHash: hash,
+        outcome,
+      } as const;
+      return [[turnKey(turnId), record]];
     }),
   );

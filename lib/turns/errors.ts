@@ -37,12 +37,24 @@ export class TurnInProgressError extends SessionBusyError {
   }
 }
 
-/** The turn lost the session while it ran (its lease had ended); another turn went on. It is not in the history. */
+/**
+ * The turn lost the session before it was done: it was cancelled, another turn took its place, or its
+ * lease ended. It is not in the history.
+ */
 export class TurnSupersededError extends Error {
   override readonly name = "TurnSupersededError";
 
-  constructor() {
-    super("another turn took the session over while this one ran; nothing of this one was kept");
+  constructor(how = "it lost the session while it ran; nothing of it is in the history") {
+    super(`the turn wasn't done: ${how}`);
+  }
+}
+
+/** The session has no such turn: neither in its history, nor running. */
+export class TurnNotFoundError extends Error {
+  override readonly name = "TurnNotFoundError";
+
+  constructor(turnId: string) {
+    super(`there is no turn ${turnId} in this session`);
   }
 }
 

@@ -2,11 +2,14 @@ import type { Agent, RunResult } from "../agent/agent.ts";
 import { systemMessage } from "../session/message.ts";
 import { Session } from "../session/session.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
-import { type DoneTurn, type OpenTurn, visibleMessages } from "../session/turn.ts";
+import { type DoneTurn, type OpenTurn, type TurnStep, visibleMessages } from "../session/turn.ts";
 import { SessionTooLargeError } from "../store/errors.ts";
 import type { Commit, Head, SessionKey, SessionStore } from "../store/store.ts";
 import type { Clock } from "./clock.ts";
+import { TurnSupersededError } from "./errors.ts";
 import { newestTurns, readTurns, wholeHistory } from "./history.ts";
+import type { Hold } from "./hold.ts";
+import { journalOn } from "./journal.ts";
 import { checkReplaceable, type TurnRequest } from "./request.ts";
 
 export interface StartedTurn {
@@ -31,13 +34,20 @@ export interface ExecutorOptions {
   readonly maxHistoryBytes: number;
 }
 
-/** Restores the session that a turn has claimed, and runs the agent on it. Writes nothing. */
+export interface Running {
+  readonly signal: AbortSignal;
+  readonly hold: Hold;
+  /** The record that shows the turn to have ended before; it is looked for while the model thinks. */
+  readonly known: Promise<unknown>;
+}
+
+/** Restores the session that a turn has claimed, and runs the agent on it. Appends nothing. */
 export const executor =
   ({ agent, store, clock, maxHistoryBytes }: ExecutorOptions) =>
   async (
     turn: StartedTurn,
     head: Head,
-    { signal, known }: { readonly signal: AbortSignal; readonly known: Promise<unknown> },
+    { signal, hold, known }: Running,
   ): Promise<ExecutedTurn> => {
     const { request, open } = turn;
     const { supersedes } = request;
@@ -46,7 +56,11 @@ export const executor =
       window && supersedes === undefined ? newestTurns(head, window.turns) : wholeHistory(head);
     const bytes = (head.counts.bytes * (range.to - range.from)) / Math.max(1, head.counts.turns);
     if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
-    const turns = await readTurns(store, head, { range, nowMs: clock.nowMs() });
+    const [turns, steps] = await Promise.all([
+      readTurns(store, head, { range, nowMs: clock.nowMs() }),
+      keptSteps(store, head),
+      store.saveInput(head, request.input),
+    ]);
     if (supersedes !== undefined) checkReplaceable(supersedes, turns);
     const visible = visibleMessages(turns, supersedes);
     // The session's own prompt lies before the window; the agent's stands in for it.
@@ -58,9 +72,13 @@ export const executor =
       messages: isCut ? [systemMessage(agent.system), ...visible] : visible,
     });
     const before = session.messages.length;
+    const ready = known.then(() => signal.throwIfAborted());
+    // A turn without steps never asks.
+    ready.catch(() => {});
     const result: RunResult = await agent.runTurn(session, request.input, {
       signal,
-      ready: known,
+      journal: journalOn({ hold, steps, ready }),
+      fence: head.fence,
       turnId: open.turnId,
       idempotencyScope: `${head.incarnation}/${open.requestHash}`,
       ...(request.onEvent ? { onEvent: request.onEvent } : {}),
@@ -77,6 +95,14 @@ export const executor =
     };
     return supersedes === undefined ? { done } : { done, supersedes: replaced(turns, supersedes) };
   };
+
+/** Those that an earlier try of the turn has kept. */
+const keptSteps = async (store: SessionStore, head: Head): Promise<readonly TurnStep[]> => {
+  if (!head.open?.steps) return [];
+  const open = await store.openTurn(head);
+  if (!open) throw new TurnSupersededError();
+  return open.steps;
+};
 
 /** @param turns the whole history, from turn 1 on */
 const replaced = (turns: readonly DoneTurn[], turnId: string): Replaced => {

@@ -1,77 +1,184 @@
-import type { Claim, ClaimResult, Head, RecentTurn, SessionStore } from "../store/store.ts";
-import type { Clock } from "./clock.ts";
-import { decide } from "./decide.ts";
+import type {
+  Claim,
+  ClaimResult,
+  Displaced,
+  Head,
+  RecentTurn,
+  SessionStore,
+} from "../store/store.ts";
+import { type Clock, type RandomBytes, randomFraction } from "./clock.ts";
+import { type Decision, decide } from "./decide.ts";
+import { abandoned } from "./displaced.ts";
 import {
   SessionBusyError,
   TurnIdReusedError,
   TurnInProgressError,
+  TurnTimeoutError,
   VersionMismatchError,
 } from "./errors.ts";
+import type { OnBusy } from "./request.ts";
 
 export type Obtained =
   | {
       readonly kind: "granted";
       readonly head: Head;
+      /** On the monotonic clock, from before the claim was sent. */
+      readonly sinceMs: number;
+      /** Whether the turn's own record was looked for, in vain, since another could have written it. */
+      readonly isNew: boolean;
       /** The dead session that was written over. */
       readonly over?: Head;
     }
-  | { readonly kind: "done"; readonly head: Head; readonly turn: RecentTurn };
+  | { readonly kind: "ended"; readonly head: Head; readonly turn: RecentTurn };
 
 export interface Obtaining {
   readonly store: SessionStore;
   readonly clock: Clock;
+  readonly randomBytes: RandomBytes;
   readonly signal: AbortSignal;
+  readonly onBusy: OnBusy;
   /** The claim as it is made now: its times move from try to try. */
   readonly claim: () => Claim;
   /** The session with this claim in it, for where there is none yet. */
   readonly create: (claim: Claim) => Head;
+  /** The record of the turn, where it has left HEAD. */
+  readonly findRecord: (head: Head) => Promise<RecentTurn | undefined>;
+  /** What is kept of a turn that is interrupted; undefined where it has gone on meanwhile. */
+  readonly interrupted: (head: Head) => Promise<Displaced | undefined>;
 }
 
 /**
- * Gets the session for a turn, or the turn's outcome where it is done already. One write for a
+ * Gets the session for a turn, or the turn's outcome where it has one already. One write for a
  * session at rest; every refusal is looked at before anything more is tried.
  *
  * @throws {SessionBusyError, TurnInProgressError, TurnIdReusedError, VersionMismatchError}
  */
 export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
   const { store, clock, signal } = obtaining;
+  const firstMs = clock.monotonicMs();
+  let waits = 0;
   let claim = obtaining.claim();
-  let result: ClaimResult = await store.claim(claim);
-  // Ends: each refusal shows that another runner got ahead since the last look.
-  for (;;) {
-    if (result.applied) return { kind: "granted", head: result.head };
-    signal.throwIfAborted();
+  let next: Obtained | Tried = await plainClaim(store, claim, firstMs);
+  // Ends: each refusal shows that another runner got ahead since the last look, or is waited for.
+  while (next.kind === "refused") {
+    const sinceMs = clock.monotonicMs();
     claim = obtaining.claim();
-    const decision = decide(result.seen, claim);
+    const { seen } = next;
+    const decision = decide(seen, claim);
+    if (decision.kind !== "mine") signal.throwIfAborted();
     switch (decision.kind) {
       case "mine":
-        return { kind: "granted", head: decision.head };
-      case "done":
+        // Which of the sends it was that got through isn't known.
+        return { kind: "granted", head: decision.head, sinceMs: firstMs, isNew: false };
+      case "ended":
         return decision;
       case "reused":
         throw new TurnIdReusedError(claim.open.turnId);
       case "mismatch":
         throw new VersionMismatchError(decision.head);
-      case "in_progress":
-        throw new TurnInProgressError(retryAfterSeconds(decision.untilMs - clock.nowMs()));
-      case "busy":
-        throw new SessionBusyError(retryAfterSeconds(decision.untilMs - clock.nowMs()));
-      case "abandoned":
-        result = await store.takeOver({ ...claim, seen: decision.head });
+      case "absent":
+        next = await create(obtaining, claim, { over: seen, sinceMs });
         break;
-      case "absent": {
-        if (claim.ifMatch) throw new VersionMismatchError(undefined);
-        const head = obtaining.create(claim);
-        const over = result.seen;
-        const dead = over ? { over } : {};
-        const created = await store.create({ head, nowMs: claim.nowMs, ...dead });
-        if (created.applied) return { kind: "granted", head, ...dead };
-        result = created;
-      }
+      case "free":
+        next = await plainClaim(store, claim, sinceMs);
+        break;
+      case "left":
+        next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });
+        break;
+      case "busy":
+        if (obtaining.onBusy === "wait") next = await wait(obtaining, decision, waits++);
+        else if (obtaining.onBusy === "reject" || decision.same) throw busy(decision, clock);
+        else next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });
     }
   }
+  return next;
 };
 
-/** Most turns end long before their lease does, so a caller needn't wait for all of it. */
-const retryAfterSeconds = (leftMs: number): number =>
-  Math.min(5, Math.max(1, Math.ceil(leftMs / 1000)));
+/** Not granted: what was seen there instead. */
+interface Refused {
+  readonly kind: "refused";
+  readonly seen: Head | undefined;
+}
+
+type Tried = Extract<Obtained, { kind: "granted" }> | Refused;
+
+const tried = (result: ClaimResult, sinceMs: number, isNew: boolean): Tried =>
+  result.applied
+    ? { kind: "granted", head: result.head, sinceMs, isNew }
+    : { kind: "refused", seen: result.seen };
+
+const plainClaim = async (store: SessionStore, claim: Claim, sinceMs: number): Promise<Tried> =>
+  tried(await store.claim(claim), sinceMs, false);
+
+const create = async (
+  { store, create: headOf }: Obtaining,
+  claim: Claim,
+  { over, sinceMs }: { readonly over: Head | undefined; readonly sinceMs: number },
+): Promise<Tried> => {
+  if (claim.ifMatch) throw new VersionMismatchError(undefined);
+  const head = headOf(claim);
+  const dead = over ? { over } : {};
+  const created = await store.create({ head, nowMs: claim.nowMs, ...dead });
+  return created.applied
+    ? { kind: "granted", head, sinceMs, isNew: true, ...dead }
+    : { kind: "refused", seen: created.seen };
+};
+
+/**
+ * In place of what was seen. The turn may have ended so long ago that HEAD has forgotten it, and
+ * must not push another one aside then: its record is looked for first, and nobody can have written
+ * one since where the claim then stands as it was seen.
+ */
+const takeOver = async (
+  { store, onBusy, findRecord, interrupted }: Obtaining,
+  claim: Claim,
+  { seen, sinceMs }: { readonly seen: Head; readonly sinceMs: number },
+): Promise<Obtained | Refused> => {
+  const record = await findRecord(seen);
+  if (record) {
+    if (record.requestHash !== claim.open.requestHash)
+      throw new TurnIdReusedError(claim.open.turnId);
+    return { kind: "ended", head: seen, turn: record };
+  }
+  const { open } = seen;
+  const isRunning = seen.claim !== undefined && seen.claim.untilMs > claim.nowMs;
+  let displaced = open?.turnId === claim.open.turnId ? undefined : abandoned(seen);
+  // A turn that was to take an earlier one's place leaves it where it is.
+  if (isRunning && onBusy === "interrupt" && open && open.steps > 0 && !open.supersedes) {
+    displaced = await interrupted(seen);
+    if (!displaced) return { kind: "refused", seen: await store.read(seen) };
+  }
+  const result = await store.takeOver({ ...claim, seen, ...(displaced ? { displaced } : {}) });
+  return tried(result, sinceMs, true);
+};
+
+type Busy = Extract<Decision, { kind: "busy" }>;
+
+/** Looks again after a while. Reads cost a sixth of a refused claim. */
+const wait = async (
+  { store, clock, signal, randomBytes }: Obtaining,
+  decision: Busy,
+  waits: number,
+): Promise<Refused> => {
+  await clock.sleep(pauseMs(randomBytes, waits), signal);
+  if (signal.reason instanceof TurnTimeoutError) throw busy(decision, clock);
+  signal.throwIfAborted();
+  return { kind: "refused", seen: await store.read(decision.head) };
+};
+
+/** A random part, so that many who wait don't all come at once, and each has the same chance. */
+const pauseMs = (randomBytes: RandomBytes, waits: number): number => {
+  const longestMs = Math.min(MAX_PAUSE_MS, 50 * 2 ** waits);
+  return longestMs * (0.5 + randomFraction(randomBytes) / 2);
+};
+
+const MAX_PAUSE_MS = 500;
+
+const busy = ({ same, untilMs }: Busy, clock: Clock): SessionBusyError => {
+  const seconds = Math.ceil((untilMs - clock.nowMs()) / 1000);
+  // Most turns end long before their lease does, so a caller needn't wait for all of it.
+  const retryAfterSeconds = Math.min(5, Math.max(1, seconds));
+  return same
+    ? new TurnInProgressError(retryAfterSeconds)
+    : new SessionBusyError(retryAfterSeconds);
+};

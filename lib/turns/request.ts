@@ -23,8 +23,16 @@ export interface TurnRequest {
   readonly onEvent?: (event: AgentEvent) => void;
 }
 
-/** What to do while another turn has the session. Refusing is all there is yet. */
-export type OnBusy = "reject";
+/**
+ * What to do while another turn has the session:
+ * - "reject": the caller tries again;
+ * - "wait": until it is free, or the deadline is near;
+ * - "interrupt": stop that turn; what its finished steps did stays in the history;
+ * - "rollback": stop that turn, and drop it.
+ */
+export type OnBusy = (typeof ON_BUSY)[number];
+
+const ON_BUSY = ["reject", "wait", "interrupt", "rollback"] as const;
 
 /** An input of more bytes than `maxInputBytes`. */
 export class InputTooLargeError extends Error {
@@ -71,8 +79,9 @@ export const checkTurnName = (value: unknown, path: string): string => {
 };
 
 export const checkOnBusy = (value: unknown, path: string): OnBusy => {
-  if (value !== "reject") throw invalid(path, 'must be "reject"');
-  return value;
+  const known = ON_BUSY.find((it) => it === value);
+  if (!known) throw invalid(path, `must be one of ${ON_BUSY.join(", ")}`);
+  return known;
 };
 
 /** Text made well-formed. A blank one is refused here, since model providers refuse it. */

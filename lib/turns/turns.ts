@@ -10,12 +10,14 @@ import { formatTimestamp } from "../session/timestamp.ts";
 import { StoreUnavailableError } from "../store/errors.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
 import type { Head, RecentTurn, SessionStore } from "../store/store.ts";
+import { canceller, type NamedTurn } from "./cancel.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
-import { commit, release, resultAt } from "./commit.ts";
+import { commit, endOf, release, resultOf } from "./commit.ts";
+import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
 import { executor, type StartedTurn } from "./execute.ts";
 import { newHead } from "./head.ts";
-import { keepLease, leaseUntilMs } from "./lease.ts";
+import { holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
 import { type Obtained, obtain } from "./obtain.ts";
 import {
   checkReplaceable,
@@ -53,11 +55,19 @@ export interface Turns {
    * @throws {SessionBusyError, TurnInProgressError, VersionMismatchError, TurnIdReusedError} before
    *   the model was called
    * @throws {ModelFailedError, TurnTimeoutError, SessionTooLargeError, TurnSupersededError} where
-   *   the turn was run in vain: the history is as it was
+   *   the turn was run in vain: the history is as it was, and the same turn id goes on from the last
+   *   step that had an effect, unless the turn was superseded
    * @throws {SessionNotFoundError} where the session was deleted while the turn ran
    * @throws {StoreUnavailableError} where the outcome is unknown: the same turn id gets the truth
    */
   run(request: TurnRequest): Promise<TurnResult>;
+  /**
+   * Stops a turn that runs, or that a dead runner left; it can't be run again. Nothing happens where
+   * the turn has ended already. Its runner notices when it next writes, within half a lease.
+   *
+   * @throws {InvalidInputError, SessionNotFoundError, TurnNotFoundError}
+   */
+  cancel(turn: NamedTurn): Promise<void>;
 }
 
 export const DEFAULT_LIFETIME_SECONDS = 30 * 86_400;
@@ -80,7 +90,7 @@ export const createTurns = ({
   const run = async (unchecked: TurnRequest): Promise<TurnResult> => {
     const request = checkTurnRequest(unchecked, maxInputBytes);
     const { deadlineMs = Number.POSITIVE_INFINITY } = request;
-    const lease = { store, clock, leaseMs: leaseSeconds * 1000, deadlineMs };
+    const lease = { clock, leaseMs: leaseSeconds * 1000, deadlineMs };
     const ended = new AbortController();
     const stopped = new AbortController();
     const signal = AbortSignal.any([stopped.signal, ...(request.signal ? [request.signal] : [])]);
@@ -89,49 +99,56 @@ export const createTurns = ({
     try {
       const turn = startTurn(request);
       const obtained = await claimFor(turn, { ...lease, signal });
-      const nowMs = clock.nowMs();
-      if (obtained.kind === "done") {
-        return await resultAt(store, obtained.head, { ...obtained.turn, replayed: true, nowMs });
+      if (obtained.kind === "ended") {
+        const at = { ...obtained.turn, replayed: true, nowMs: clock.nowMs() };
+        return await resultOf(store, obtained.head, at);
       }
-
-      const { head } = obtained;
-      const held = {
-        key: turn.key,
-        incarnation: head.incarnation,
-        fence: head.fence,
-        attempt: turn.attempt,
-      };
       const stop = (reason: unknown) => stopped.abort(reason);
-      const renewing = keepLease(held, lease, {
-        ended: ended.signal,
-        onLost: () => stop(new TurnSupersededError()),
-      });
-      // Both overlap the model's first call, so that a turn's critical path is two round trips.
-      const known = findKnown(turn, head).catch(stop);
-      const sealing = store.seal(head).catch(() => undefined);
-      const purging = purgeDead(obtained.over);
-      void known.then((record) => record && stop(new Error("the turn was done before")));
-      try {
-        const { done, supersedes } = await execute(turn, head, { signal, known });
-        ended.abort();
-        const [sealed] = await Promise.all([sealing, known, renewing, purging]);
-        signal.throwIfAborted();
-        const { turnKey, open } = turn;
-        const write = { ...held, head, turnKey, requestHash: open.requestHash, turn: done };
-        const optional = { ...(sealed ? { sealed } : {}), ...(supersedes ? { supersedes } : {}) };
-        return await commit(store, { ...write, ...optional, nowMs: clock.nowMs() });
-      } catch (error) {
-        ended.abort();
-        const [record] = await Promise.all([known, sealing, renewing, purging]);
-        if (!(error instanceof StoreUnavailableError)) await release(store, held);
-        if (!record) throw error;
-        if (record.requestHash !== turn.open.requestHash)
-          throw new TurnIdReusedError(turn.open.turnId);
-        return await resultAt(store, head, { version: record.version, replayed: true, nowMs });
-      }
+      return await runGranted(turn, obtained, { ...lease, signal, stop });
     } finally {
-      ended.abort();
+      ended.abort(ENDED);
     }
+  };
+
+  const runGranted = async (
+    turn: StartedTurn,
+    { head, sinceMs, isNew, over }: Granted,
+    { signal, stop, ...lease }: LeaseOptions & Stopping,
+  ): Promise<TurnResult> => {
+    const { key, attempt, turnKey, open } = turn;
+    const held = { key, incarnation: head.incarnation, fence: head.fence, attempt };
+    const hold = holdClaim(held, { ...lease, store, head, sinceMs, onLost: stop });
+    // All of these overlap the model's first call, so that a turn's critical path is two round trips.
+    const known = isNew ? Promise.resolve(undefined) : findRecord(turn, head).catch(stop);
+    const sealing = store.seal(head).catch(() => undefined);
+    const purging = purgeDead(over);
+    void known.then((record) => record && stop(new Error("the turn was done before")));
+    try {
+      const { done, supersedes } = await execute(turn, head, { signal, hold, known });
+      await hold.end();
+      const [sealed] = await Promise.all([sealing, known, purging]);
+      signal.throwIfAborted();
+      const { requestHash } = open;
+      const write = { ...held, head, turnKey, requestHash, turn: done, nowMs: clock.nowMs() };
+      const optional = { ...(sealed ? { sealed } : {}), ...(supersedes ? { supersedes } : {}) };
+      return await commit(store, { ...write, ...optional });
+    } catch (error) {
+      await hold.end();
+      const [record] = await Promise.all([known, sealing, purging]);
+      if (!(error instanceof StoreUnavailableError)) {
+        await release(store, { ...held, keepOpen: hold.isKept() });
+      }
+      if (record) return await replay(turn, head, record);
+      if (!(error instanceof TurnSupersededError)) throw error;
+      const lost = { ...held, turnKey, turnId: open.turnId, head, nowMs: clock.nowMs() };
+      return await endOf(store, lost, await store.read(key));
+    }
+  };
+
+  const replay = (turn: StartedTurn, head: Head, record: RecentTurn): Promise<TurnResult> => {
+    const { turnId, requestHash } = turn.open;
+    if (record.requestHash !== requestHash) throw new TurnIdReusedError(turnId);
+    return resultOf(store, head, { ...record, replayed: true, nowMs: clock.nowMs() });
   };
 
   /** Stops the turn early enough before the caller's end to release the session and to answer. */
@@ -157,20 +174,23 @@ export const createTurns = ({
         requestHash: requestHash(request),
         input: request.input,
         startedAt: formatTimestamp(clock.nowMs()),
+        ...(request.supersedes === undefined ? {} : { supersedes: request.supersedes }),
       },
     };
   };
 
   const claimFor = (
     turn: StartedTurn,
-    lease: Parameters<typeof leaseUntilMs>[0] & { signal: AbortSignal },
+    lease: LeaseOptions & { readonly signal: AbortSignal },
   ): Promise<Obtained> => {
     const { key, turnKey, open, attempt, request } = turn;
     const incarnation = randomId(randomBytes);
     return obtain({
       store,
       clock,
+      randomBytes,
       signal: lease.signal,
+      onBusy: request.onBusy ?? "reject",
       claim: () => ({
         key,
         turnKey,
@@ -183,7 +203,12 @@ export const createTurns = ({
         if (request.supersedes !== undefined) checkReplaceable(request.supersedes, []);
         const createdAt = open.startedAt;
         const head = newHead({ key, incarnation, createdAt, lifetimeSeconds, nowMs: claim.nowMs });
-        return { ...head, fence: 1, claim: claim.claim, open };
+        return { ...head, fence: 1, claim: claim.claim, open: { ...open, steps: 0, revision: 0 } };
+      },
+      findRecord: (head) => findRecord(turn, head),
+      interrupted: async (head) => {
+        const stored = await store.openTurn(head);
+        return stored && interrupted(head, stored, { agent, nowMs: clock.nowMs() });
       },
     });
   };
@@ -195,16 +220,27 @@ export const createTurns = ({
   };
 
   /**
-   * The record of a turn whose id came before, and so long ago that HEAD has forgotten it. Looked for
-   * when the session is the runner's own, so that nobody can add it meanwhile.
+   * The record of a turn whose id came before, and so long ago that HEAD has forgotten it. It means
+   * something only where nobody can add it meanwhile: in a session that is the runner's own, or that
+   * then stands as it was seen.
    */
-  const findKnown = async (turn: StartedTurn, head: Head): Promise<RecentTurn | undefined> => {
+  const findRecord = async (turn: StartedTurn, head: Head): Promise<RecentTurn | undefined> => {
     if (head.tailFrom === 1 || !isCallersTurnId(turn.open.turnId)) return undefined;
     return store.findTurn({ key: turn.key, incarnation: head.incarnation }, turn.turnKey);
   };
 
-  return { run };
+  return { run, cancel: canceller({ store, clock }) };
 };
+
+type Granted = Extract<Obtained, { kind: "granted" }>;
+
+interface Stopping {
+  readonly signal: AbortSignal;
+  readonly stop: (reason: unknown) => void;
+}
+
+/** Spares the making of an error, which nobody looks at. */
+const ENDED = "ended";
 
 /** The store ends every operation within 5 s (see `dynamoClient`): a commit or a release, and the answer. */
 const TIDY_UP_MS = 6000;

@@ -33,6 +33,7 @@ export const resultOf = (it: Tool, args: JsonValue = {}): Promise<string> =>
     idempotencyKey: "0".repeat(64),
     sessionId: "s1",
     turnId: "t1",
+    fence: 0,
     signal: new AbortController().signal,
     metadata: {},
   });

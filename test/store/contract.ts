@@ -314,7 +314,7 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
 
       test("doesn't bring a released claim back", async () => {
         const it = await claimed();
-        await store.release(heldBy(it));
+        await store.release({ ...heldBy(it), keepOpen: false });
         expect(await store.renew({ ...heldBy(it), untilMs })).toMatchObject({ applied: false });
         expect((await store.read(keyOf(it)))?.claim).toBeUndefined();
       });
@@ -340,6 +340,7 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
             attempt: commit.attempt,
             version: it.version,
             requestHash: commit.requestHash,
+            outcome: "done",
           }),
         });
       });
@@ -392,7 +393,7 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
     describe("release", () => {
       test("ends claim and open turn, and nothing else", async () => {
         const it = await claimed(HISTORY);
-        await expectApplied(store.release(heldBy(it)));
+        await expectApplied(store.release({ ...heldBy(it), keepOpen: false }));
         const { claim: _claim, open: _open, ...rest } = it;
         expect(await store.read(keyOf(it))).toEqual(rest);
       });
@@ -402,7 +403,7 @@ export const sessionStoreContract = (name: string, open: () => Promise<SessionSt
       const writes: [string, (held: Held, it: Head) => Promise<{ applied: boolean }>][] = [
         ["renews", (held) => store.renew({ ...held, untilMs: NOW_MS + 60_000 })],
         ["commits", (held, it) => store.commit({ ...commitOf(it), ...held })],
-        ["releases", (held) => store.release(held)],
+        ["releases", (held) => store.release({ ...held, keepOpen: false })],
       ];
       const losses: [string, Partial<Held>][] = [
         ["with another fence", { fence: 7 }],
@@ -491,7 +492,7 @@ const heldBy = (it: Head): Held => ({
 
 const record = (): ClaimRecord => ({ attempt: hex(), turnId: "turn-1", untilMs: NOW_MS + 30_000 });
 
-const RECENT = { attempt: hex(), version: 1, requestHash: HASH };
+const RECENT = { attempt: hex(), version: 1, requestHash: HASH, outcome: "done" as const };
 
 const HISTORY: Partial<Head> = {
   version: 2,

@@ -161,7 +161,7 @@ describe.each(dynamoEngines())("on $name", ({ endpoint }) => {
     const { tableName, client } = await freshTable(endpoint);
     const sessions = createSessions({
       store: dynamoSessionStore({ client, tableName }),
-      clock: { nowMs: () => NOW_MS, sleep: async () => {} },
+      clock: { nowMs: () => NOW_MS, monotonicMs: () => NOW_MS, sleep: async () => {} },
     });
     const snapshot = {
       session_id: "s",

@@ -114,7 +114,7 @@ export const historyContract = (name: string, open: () => Promise<SessionStore>)
 
     test.each([1, 2, 40])("stores a history of %i turns that is there at once", async (count) => {
       const turns = Array.from({ length: count }, (_, n) => turnOf(n + 1, 1500));
-      const record = { attempt: hex(), version: 1, requestHash: HASH };
+      const record = { attempt: hex(), version: 1, requestHash: HASH, outcome: "done" as const };
       const bare = head();
       const prepared = await store.prepare(bare, {
         turns,

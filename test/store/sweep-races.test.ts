@@ -114,7 +114,7 @@ describe.each(dynamoEngines())("the sweeper on $name", ({ endpoint }) => {
     const expectTheLiving = async (
       table: Parameters<typeof dynamoSessionStore>[0],
     ): Promise<void> => {
-      const clock = { nowMs: () => nowMs, sleep: async () => {} };
+      const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs, sleep: async () => {} };
       const sessions = createSessions({
         store: dynamoSessionStore({ ...table, cacheBytes: 0 }),
         clock,

@@ -19,6 +19,7 @@ export const settableClock = (startMs: number): SettableClock => {
   };
   return {
     nowMs: () => nowMs,
+    monotonicMs: () => nowMs,
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal.aborted) return resolve();

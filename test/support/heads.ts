@@ -1,9 +1,9 @@
 /** Values that the tests of stores and turns are made of. */
 import { randomBytes } from "node:crypto";
 import { assistantMessage, userMessage } from "../../lib/session/message.ts";
-import type { DoneTurn, OpenTurn } from "../../lib/session/turn.ts";
+import type { DoneTurn } from "../../lib/session/turn.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Claim, Commit, Head, SessionKey } from "../../lib/store/store.ts";
+import type { Claim, Commit, Head, SessionKey, StoredOpenTurn } from "../../lib/store/store.ts";
 
 /**
  * 2100-12-01T12:00:00Z, a whole second: expiry is tested to the second. It lies in the future, since
@@ -38,12 +38,14 @@ export const head = (fields: Partial<Head> = {}): Head => ({
   ...fields,
 });
 
-export const openTurn = (fields: Partial<OpenTurn> = {}): OpenTurn => ({
+export const openTurn = (fields: Partial<StoredOpenTurn> = {}): StoredOpenTurn => ({
   status: "open",
   turnId: "turn-1",
   requestHash: HASH,
   input: "hello",
   startedAt: "2100-12-01T12:00:00.000000+00:00",
+  steps: 0,
+  revision: 0,
   ...fields,
 });
 

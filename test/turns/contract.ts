@@ -325,32 +325,6 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       expect(await run({ ...key, turnId: "k", input: "Hi" })).toMatchObject({ final: "hello" });
     });
 
-    test("a tool's idempotency key is the same for the same call of a retried turn, and another for other work", async () => {
-      const keys: string[] = [];
-      const pay = tool({
-        name: "pay",
-        description: "",
-        parameters: { type: "object" },
-        effect: "idempotent",
-        run: (_args, { idempotencyKey }) => void keys.push(idempotencyKey),
-      });
-      const call = (amount: number) =>
-        assistantMessage("", [{ id: "c", name: "pay", arguments: { amount } }]);
-      const model = scriptedModel([
-        ...[call(10), new Error("down"), call(10), new Error("down"), call(99), new Error("down")],
-        ...[call(10), assistantMessage("paid")],
-      ]);
-      const { run } = start(model, { agent: new Agent({ model, tools: [pay] }) });
-      const key = newKey();
-      for (let n = 0; n < 3; n++) {
-        await expect(run({ ...key, turnId: "k", input: "pay" })).rejects.toThrow(ModelFailedError);
-      }
-      await run({ ...key, turnId: "k", input: "pay again" });
-      const [first, again, other, otherInput] = keys;
-      expect(again).toBe(first);
-      expect(new Set([first, other, otherInput]).size).toBe(3);
-    });
-
     test("a model can't change the history by changing what it was shown", async () => {
       const { run } = script(assistantMessage("one"), (messages) => {
         for (const message of messages) Object.assign(message, { content: "HACK" });

@@ -1,6 +1,6 @@
 import type { DoneTurn } from "../../session/turn.ts";
 import { encodeTurn } from "../codec.ts";
-import type { Commit, Held } from "../store.ts";
+import type { Commit, Head, Held } from "../store.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";
 import { bytes, encodeRecent, encodeTail, encodeTimestamp } from "./item.ts";
@@ -14,39 +14,25 @@ const MAX_INLINE_BYTES = 2048;
 export const commitChange = async (parts: Parts, commit: Commit): Promise<Change> => {
   const { head, turn, turnKey, requestHash, sealed, supersedes, attempt } = commit;
   const from = sealed?.to ?? head.tailFrom;
-  const placed = await parts.place(head, turn, {
-    number: head.version,
-    attempt,
-    maxBytes: MAX_INLINE_BYTES,
-  });
-  const tail = [...head.tail.slice(from - head.tailFrom), placed];
   const dropped = [...head.recent].filter(([, { version }]) => version < from).map(([key]) => key);
+  const appended = await append(parts, { head, turn, attempt, from });
   return {
     set: [
-      "#version = #version + :one",
-      "#tail = :tail",
+      ...appended.set,
       "#tail_from = :tail_from",
       "#recent.#turn_key = :recent",
-      "#updated_at = :updated_at",
-      "#message_count = :message_count",
-      "#turn_count = :turn_count",
-      "#size_bytes = :size_bytes",
       ...(supersedes ? ["#superseded = :superseded"] : []),
     ],
     remove: ["#claim", "#open", ...dropped.map((_, n) => `#recent.#dropped_${n}`)],
     condition: [when.SAME_INCARNATION, when.HELD, when.VERSION_UNCHANGED, when.NOT_EXPIRED],
     values: {
       ...heldValues(commit),
-      version: head.version,
+      ...appended.values,
       now: Math.floor(commit.nowMs / 1000),
       one: 1,
-      tail: encodeTail(tail),
       tail_from: from,
-      recent: encodeRecent({ attempt, version: head.version, requestHash }),
-      updated_at: encodeTimestamp(turn.finishedAt),
+      recent: encodeRecent({ attempt, version: head.version, requestHash, outcome: "done" }),
       message_count: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
-      turn_count: head.counts.turns + 1,
-      size_bytes: head.counts.bytes + jsonBytes(turn),
       superseded: supersedes && [...head.superseded, supersedes.number].toSorted((a, b) => a - b),
     },
     names: {
@@ -57,10 +43,55 @@ export const commitChange = async (parts: Parts, commit: Commit): Promise<Change
   };
 };
 
+/** One more turn at the end of the history. */
+export const append = async (
+  parts: Parts,
+  {
+    head,
+    turn,
+    attempt,
+    from,
+  }: {
+    readonly head: Head;
+    readonly turn: DoneTurn;
+    readonly attempt: string;
+    readonly from: number;
+  },
+): Promise<{ readonly set: readonly string[]; readonly values: Item }> => {
+  const { version: number } = head;
+  const placed = await parts.place(head, turn, { number, attempt, maxBytes: MAX_INLINE_BYTES });
+  return {
+    set: [
+      "#version = #version + :one",
+      "#tail = :tail",
+      "#updated_at = :updated_at",
+      "#message_count = :message_count",
+      "#turn_count = :turn_count",
+      "#size_bytes = :size_bytes",
+    ],
+    values: {
+      version: number,
+      tail: encodeTail([...head.tail.slice(from - head.tailFrom), placed]),
+      updated_at: encodeTimestamp(turn.finishedAt),
+      message_count: head.counts.messages + turn.messages.length,
+      turn_count: head.counts.turns + 1,
+      size_bytes: head.counts.bytes + jsonBytes(turn),
+    },
+  };
+};
+
 const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
 
 /** As `encodeClaim` and `encodeOpen` spell them. */
-export const OPEN_NAMES = { attempt: "a", until_ms: "u", turn_id: "t", request_hash: "h" };
+export const OPEN_NAMES = {
+  attempt: "a",
+  until_ms: "u",
+  turn_id: "t",
+  request_hash: "h",
+  steps: "k",
+  results: "x",
+  revision: "r",
+};
 
 export const heldValues = ({ incarnation, fence, attempt }: Omit<Held, "key">): Item => ({
   incarnation: bytes(incarnation),

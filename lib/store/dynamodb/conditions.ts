@@ -35,11 +35,15 @@ export const FENCE_AS_SEEN = "#fence = :seen_fence";
 export const CLAIM_AS_SEEN = "#claim.#attempt = :seen_attempt";
 export const NO_CLAIM_AS_SEEN = UNCLAIMED;
 
-export const OPEN_AS_SEEN = "#open.#turn_id = :seen_turn_id";
+/** A step or a result that was kept since then would be lost, or its effect repeated: `revision` counts them. */
+export const OPEN_AS_SEEN = "#open.#turn_id = :seen_turn_id AND #open.#revision = :seen_revision";
 export const NO_OPEN_AS_SEEN = "attribute_not_exists(#open)";
 
 /** The claim is the runner's own. The fence alone would let a doubled claim pass, the attempt alone a late one. */
 export const HELD = "#fence = :fence AND #claim.#attempt = :attempt";
+
+/** A checkpoint is written once: one that was sent twice, or comes late, must not repeat a step. */
+export const REVISION_UNCHANGED = "#open.#revision = :revision";
 
 /** The history is the one that the turn was decided on. */
 export const VERSION_UNCHANGED = "#version = :version";

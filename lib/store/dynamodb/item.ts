@@ -3,21 +3,20 @@
  * change (the order of keys, long numbers, empty arrays) is kept as JSON text. HEAD is paid for by
  * its size at every claim and commit, so ids are bytes and inner names are short.
  */
-import { childPath, type InvalidInputError, invalid } from "../../session/invalid.ts";
-import { isPlainObject, kindOf, toJsonObject } from "../../session/json.ts";
+import { invalid } from "../../session/invalid.ts";
+import { toJsonObject } from "../../session/json.ts";
 import { formatTimestamp, parseTimestamp } from "../../session/timestamp.ts";
 import type { OpenTurn } from "../../session/turn.ts";
 import { decodeTurns, encodeTurn, reading } from "../codec.ts";
-import type { ClaimRecord, Head, RecentTurn, TailTurn } from "../store.ts";
-import { type Content, decodeContent, encodeContent } from "./content.ts";
+import type { ClaimRecord, Head, Outcome, RecentTurn, StoredOpenTurn, TailTurn } from "../store.ts";
+import { type Content, contentBytes, decodeContent, encodeContent } from "./content.ts";
+import { Fields } from "./fields.ts";
 import { HEAD, headKey } from "./keys.ts";
+import { split } from "./pieces.ts";
 import { EXPIRY_SHARDS, type Item } from "./table.ts";
 
 /** The form of the items that this code writes; it reads no other. */
 const FORMAT = 1;
-
-/** More of an open turn's input isn't kept in HEAD: it is there to be looked at. */
-const MAX_OPEN_INPUT_LENGTH = 500;
 
 export const encodeHead = (head: Head): Item => ({
   ...headKey(head),
@@ -62,17 +61,35 @@ export const encodeClaim = (
   ...(open?.turnId === turnId ? {} : { t: turnId }),
 });
 
-export const encodeOpen = ({ turnId, requestHash, input, startedAt }: OpenTurn): Item => ({
-  t: turnId,
-  h: bytes(requestHash),
-  i: input.slice(0, MAX_OPEN_INPUT_LENGTH).toWellFormed(),
-  s: encodeTimestamp(startedAt),
+/** Of content of an open turn in HEAD, which is paid for at each checkpoint. */
+export const MAX_INLINE_BYTES = 1024;
+
+/** Of an input that is too large for HEAD: what a look at the session shows. */
+const PREVIEW_LENGTH = 300;
+
+/** The input, or its beginning and how many pieces it has elsewhere. */
+const encodeInput = (input: string): { readonly i: Content; readonly n?: number } => {
+  const content = encodeContent(input);
+  if (contentBytes(content) <= MAX_INLINE_BYTES) return { i: content };
+  return { i: input.slice(0, PREVIEW_LENGTH).toWellFormed(), n: split(content).length };
+};
+
+/** An open turn without steps. */
+export const encodeOpen = (open: OpenTurn): Item => ({
+  t: open.turnId,
+  h: bytes(open.requestHash),
+  ...encodeInput(open.input),
+  s: encodeTimestamp(open.startedAt),
+  ...(open.supersedes === undefined ? {} : { p: open.supersedes }),
+  k: [],
+  r: 0,
 });
 
-export const encodeRecent = ({ attempt, version, requestHash }: RecentTurn): Item => ({
+export const encodeRecent = ({ attempt, version, requestHash, outcome }: RecentTurn): Item => ({
   a: bytes(attempt),
   v: version,
   h: bytes(requestHash),
+  ...(outcome === "done" ? {} : { o: outcome }),
 });
 
 export const bytes = (hex: string): Uint8Array => Buffer.from(hex, "hex");
@@ -121,75 +138,26 @@ const decodeClaim = (claim: Fields, open: OpenTurn | undefined): ClaimRecord => 
   untilMs: claim.number("u"),
 });
 
-const decodeOpen = (open: Fields): OpenTurn => ({
+const decodeOpen = (open: Fields): StoredOpenTurn => ({
   status: "open",
   turnId: open.text("t"),
   requestHash: open.id("h"),
-  input: open.text("i"),
+  input: decodeContent(open.value("i"), "open.i"),
   startedAt: formatTimestamp(open.number("s")),
+  ...(open.has("p") ? { supersedes: open.text("p") } : {}),
+  steps: open.list("k").length,
+  revision: open.number("r"),
 });
 
 export const decodeRecent = (recent: Fields): RecentTurn => ({
   attempt: recent.id("a"),
   version: recent.number("v"),
   requestHash: recent.id("h"),
+  outcome: recent.has("o") ? decodeOutcome(recent.text("o")) : "done",
 });
 
-/** Reads the fields of a map by name and type. */
-export class Fields {
-  readonly #map: Item;
-  readonly #path: string;
-
-  constructor(map: unknown, path: string) {
-    if (!isPlainObject(map)) throw invalid(path, `must be a map, not ${kindOf(map)}`);
-    this.#map = map;
-    this.#path = path;
-  }
-
-  keys(): string[] {
-    return Object.keys(this.#map);
-  }
-
-  has(name: string): boolean {
-    return this.#map[name] !== undefined;
-  }
-
-  text(name: string): string {
-    const value = this.#map[name];
-    if (typeof value !== "string") throw this.#fault(name, "text");
-    return value;
-  }
-
-  number(name: string): number {
-    const value = this.#map[name];
-    if (typeof value !== "number") throw this.#fault(name, "a number");
-    return value;
-  }
-
-  numbers(name: string): number[] {
-    const values = this.#map[name];
-    if (!Array.isArray(values)) throw this.#fault(name, "a list");
-    return values.map((value: unknown) => {
-      if (typeof value !== "number") throw this.#fault(name, "a list of numbers");
-      return value;
-    });
-  }
-
-  /** Bytes, in hex. */
-  id(name: string): string {
-    const value = this.#map[name];
-    if (!(value instanceof Uint8Array)) throw this.#fault(name, "bytes");
-    return Buffer.from(value).toString("hex");
-  }
-
-  fields(name: string): Fields {
-    return new Fields(this.#map[name], childPath(this.#path, name));
-  }
-
-  #fault(name: string, wanted: string): InvalidInputError {
-    return invalid(
-      childPath(this.#path, name),
-      `must be ${wanted}, not ${kindOf(this.#map[name])}`,
-    );
-  }
-}
+const decodeOutcome = (text: string): Outcome => {
+  if (text !== "interrupted" && text !== "abandoned")
+    throw invalid("o", "must be interrupted or abandoned");
+  return text;
+};

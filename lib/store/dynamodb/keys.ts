@@ -41,9 +41,23 @@ export const partKey = (
 export const partsBetween = (place: Incarnation, first: number, last: number) =>
   between(place.key, partSortKey(place, first), `${partSortKey(place, last)}#~`);
 
+/** One piece of something of an open turn: of its input, of a step, of results. */
+export const openPartKey = (
+  place: Incarnation,
+  {
+    number,
+    name,
+    index,
+  }: { readonly number: number; readonly name: string; readonly index: number },
+): Item =>
+  itemKey(
+    place.key,
+    `O#${short(place.incarnation)}#${padded(number)}#${name}#${String(index).padStart(4, "0")}`,
+  );
+
 /** Begins the sort keys of everything that belongs to an incarnation but its HEAD. */
 export const sortKeyPrefixes = (incarnation: string): readonly string[] =>
-  ["S", "T", "P"].map((kind) => `${kind}#${short(incarnation)}#`);
+  ["S", "T", "P", "O"].map((kind) => `${kind}#${short(incarnation)}#`);
 
 export const placeOf = ({ owner, sessionId, incarnation }: Head): Incarnation => ({
   key: { owner, sessionId },
@@ -74,4 +88,4 @@ const itemKey = (key: SessionKey, sortKey: string): Item => ({
 const padded = (turn: number): string => String(turn).padStart(8, "0");
 
 /** 32 hex digits in 22 characters: every byte of a key is paid for. */
-const short = (hex: string): string => Buffer.from(hex, "hex").toString("base64url");
+export const short = (hex: string): string => Buffer.from(hex, "hex").toString("base64url");

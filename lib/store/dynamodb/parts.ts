@@ -8,11 +8,11 @@ import { decodeTurns, encodeTurn, reading } from "../codec.ts";
 import { DamagedSessionError } from "../errors.ts";
 import type { Head, TailTurn, TurnInParts } from "../store.ts";
 import { byteCache } from "./cache.ts";
-import { contentBytes, decodeContent, encodeContent, toBytes } from "./content.ts";
+import { contentBytes, decodeContent, encodeContent } from "./content.ts";
 import { afterHead, partKey, partsBetween, placeOf } from "./keys.ts";
-import { inParallel } from "./parallel.ts";
+import { readPiece, split, writePieces } from "./pieces.ts";
 import type { Table } from "./requests.ts";
-import { MAX_ITEM_BYTES, TABLE } from "./table.ts";
+import { TABLE } from "./table.ts";
 
 export interface Numbered {
   readonly turn: TailTurn;
@@ -36,12 +36,6 @@ export interface Parts {
   whole(head: Head, turns: readonly Numbered[]): Promise<WholeTurn[]>;
 }
 
-/** Room for key and names beside the content of a part. */
-const PART_BYTES = MAX_ITEM_BYTES - 2500;
-
-/** Each of up to 400 KB: more would only wait for one another, and the last for too long. */
-const WRITES_AT_ONCE = 4;
-
 /** More parts than this are read by range. */
 const MAX_SINGLE_READS = 8;
 
@@ -56,16 +50,16 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
     const json = encodeTurn(turn);
     const content = encodeContent(`[${json}]`);
     if (contentBytes(content) <= maxBytes) return turn;
-    const pieces = split(toBytes(content));
+    const pieces = split(content);
     const placed: TurnInParts = {
       status: "in_parts",
       turnId: turn.turnId,
       attempt,
       count: pieces.length,
     };
-    await inParallel(pieces.entries(), WRITES_AT_ONCE, ([index, data]) => {
-      const key = partKey(placeOf(head), { number, attempt, index });
-      return table.put({ ...key, data, expires_at: afterHead(head) });
+    await writePieces(table, pieces, {
+      keyOf: (index) => partKey(placeOf(head), { number, attempt, index }),
+      expiresAt: afterHead(head),
     });
     cache.add(cacheKey(placed, number), { turn, partsBytes: json.length }, json.length);
     return placed;
@@ -139,10 +133,8 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
     turn: TurnInParts,
     key: ReturnType<typeof partKey>,
   ): Promise<Uint8Array> => {
-    for (const consistent of [false, true]) {
-      const data = (await table.read(key, consistent))?.["data"];
-      if (data instanceof Uint8Array) return data;
-    }
+    const piece = await readPiece(table, key);
+    if (piece) return piece;
     throw new DamagedSessionError(
       `session ${head.sessionId}, turn ${turn.turnId}: a part of it is missing`,
     );
@@ -160,8 +152,3 @@ interface NumberedParts {
 
 /** An attempt makes one turn, but a copy of a history names its turns by number alone. */
 const cacheKey = ({ attempt }: TurnInParts, number: number): string => `${attempt}#${number}`;
-
-const split = (bytes: Uint8Array): Uint8Array[] =>
-  Array.from({ length: Math.ceil(bytes.length / PART_BYTES) }, (_, n) =>
-    bytes.subarray(n * PART_BYTES, (n + 1) * PART_BYTES),
-  );

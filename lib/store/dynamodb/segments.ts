@@ -13,7 +13,8 @@ import type { Head, Incarnation, RecentTurn, Sealed, TailTurn, TurnRange } from 
 import { type Segment, segmentCache } from "./cache.ts";
 import * as when from "./conditions.ts";
 import { decodeContent } from "./content.ts";
-import { decodeRecent, encodeRecent, encodeTail, Fields } from "./item.ts";
+import { Fields } from "./fields.ts";
+import { decodeRecent, encodeRecent, encodeTail } from "./item.ts";
 import { afterHead, placeOf, segmentKey, segmentsBetween, turnRecordKey } from "./keys.ts";
 import type { Numbered, Parts } from "./parts.ts";
 import type { Table } from "./requests.ts";
@@ -152,7 +153,10 @@ export const dynamoSegments = (table: Table, parts: Parts, cacheBytes: number): 
         .filter(isCallersTurnId)
         .map(turnKey),
     );
-    const records = new Map([...head.recent].filter(([key]) => callers.has(key)));
+    // A turn that was abandoned is in no tail, and has a record only where its id was a caller's.
+    const records = new Map(
+      [...head.recent].filter(([key, { outcome }]) => callers.has(key) || outcome === "abandoned"),
+    );
     const [sealed] = await Promise.all([
       write(head, head.tailFrom, head.tail),
       writeRecords(head, records),

@@ -13,6 +13,7 @@ import {
 } from "../store.ts";
 import { commitChange, heldValues, OPEN_NAMES } from "./commit.ts";
 import * as when from "./conditions.ts";
+import { asSeen, displacedChange, seenValues } from "./displaced.ts";
 import type { Change } from "./expressions.ts";
 import {
   bytes,
@@ -25,10 +26,11 @@ import {
 } from "./item.ts";
 import { headKey } from "./keys.ts";
 import { listSessions } from "./list.ts";
+import { dynamoOpenTurns } from "./open.ts";
 import { dynamoParts } from "./parts.ts";
 import { prepare } from "./prepare.ts";
 import { purge } from "./purge.ts";
-import { dynamoTable, type Written } from "./requests.ts";
+import { dynamoTable, type Table, type Written } from "./requests.ts";
 import { dynamoSegments } from "./segments.ts";
 import type { Item } from "./table.ts";
 
@@ -43,13 +45,19 @@ export interface DynamoSessionStoreOptions {
 export const dynamoSessionStore = ({
   client,
   tableName,
-  cacheBytes = 32_000_000,
-}: DynamoSessionStoreOptions): SessionStore => {
-  const table = dynamoTable(client, tableName);
+  cacheBytes,
+}: DynamoSessionStoreOptions): SessionStore =>
+  sessionStoreOn(dynamoTable(client, tableName), cacheBytes);
+
+/** For a table that is reached in another way. */
+export const sessionStoreOn = (table: Table, cacheBytes = 32_000_000): SessionStore => {
   const parts = dynamoParts(table, cacheBytes / 2);
+  const openTurns = dynamoOpenTurns(table);
   const segments = dynamoSegments(table, parts, cacheBytes / 2);
 
   return {
+    saveInput: openTurns.saveInput,
+    openTurn: openTurns.read,
     turns: segments.turns,
     seal: segments.seal,
     findTurn: segments.findTurn,
@@ -82,27 +90,29 @@ export const dynamoSessionStore = ({
         }),
       ),
 
-    takeOver: async ({ seen, ...claim }) => {
+    takeOver: async ({ seen, displaced, ...claim }) => {
       const resumes =
         seen.open?.turnId === claim.open.turnId && seen.open.requestHash === claim.open.requestHash;
+      const kept = await displacedChange(parts, seen, { displaced, attempt: claim.claim.attempt });
       return granted(
         await table.update(headKey(claim.key), {
-          set: resumes ? GRANT : [...GRANT, "#open = :open"],
-          condition: [
-            ...claimable(claim.ifMatch),
-            when.SAME_INCARNATION,
-            when.FENCE_AS_SEEN,
-            seen.claim ? when.CLAIM_AS_SEEN : when.NO_CLAIM_AS_SEEN,
-            seen.open ? when.OPEN_AS_SEEN : when.NO_OPEN_AS_SEEN,
-          ],
-          values: {
-            ...claimValues(claim),
-            incarnation: bytes(seen.incarnation),
-            seen_fence: seen.fence,
-            ...(seen.claim ? { seen_attempt: bytes(seen.claim.attempt) } : {}),
-            ...(seen.open ? { seen_turn_id: seen.open.turnId } : {}),
-          },
-          names: { ...OPEN_NAMES, turn_key: claim.turnKey },
+          set: [...GRANT, ...(resumes ? [] : ["#open = :open"]), ...kept.set],
+          condition: [...claimable(claim.ifMatch), ...asSeen(seen), ...kept.condition],
+          values: { ...claimValues(claim), ...seenValues(seen), ...kept.values },
+          names: { ...OPEN_NAMES, ...kept.names, turn_key: claim.turnKey },
+        }),
+      );
+    },
+
+    displace: async ({ key, seen, displaced, nowMs }) => {
+      const kept = await displacedChange(parts, seen, { displaced, attempt: "" });
+      return written(
+        await table.change(headKey(key), {
+          set: kept.set,
+          remove: ["#claim", "#open"],
+          condition: [when.NOT_DELETED, when.NOT_EXPIRED, ...asSeen(seen), ...kept.condition],
+          values: { now: seconds(nowMs), one: 1, ...seenValues(seen), ...kept.values },
+          names: { ...OPEN_NAMES, ...kept.names },
         }),
       );
     },
@@ -120,10 +130,13 @@ export const dynamoSessionStore = ({
     commit: async (commit) =>
       written(await table.change(headKey(commit.key), await commitChange(parts, commit))),
 
-    release: async (held) =>
+    checkpoint: async (write) =>
+      written(await table.change(headKey(write.key), await openTurns.checkpoint(write))),
+
+    release: async ({ keepOpen, ...held }) =>
       written(
         await table.change(headKey(held.key), {
-          remove: ["#claim", "#open"],
+          remove: keepOpen ? ["#claim"] : ["#claim", "#open"],
           condition: [when.SAME_INCARNATION, when.HELD],
           values: heldValues(held),
           names: OPEN_NAMES,

@@ -1,10 +1,11 @@
-import type { DoneTurn } from "../../session/turn.ts";
+import type { DoneTurn, TurnStep } from "../../session/turn.ts";
 import { encodeTurn } from "../codec.ts";
 import { partitionKey } from "../keys.ts";
 import {
   type Claim,
   type ClaimResult,
   type Commit,
+  type Displaced,
   type Head,
   type Held,
   type Incarnation,
@@ -22,6 +23,8 @@ export const memorySessionStore = (): SessionStore => {
   /** By incarnation: what is sealed. */
   const sealedTurns = new Map<string, DoneTurn[]>();
   const records = new Map<string, Map<string, RecentTurn>>();
+  /** By incarnation: the input and the steps of its open turn. */
+  const opened = new Map<string, { readonly input: string; readonly steps: readonly TurnStep[] }>();
 
   const find = (key: SessionKey): Head | undefined => heads.get(partitionKey(key));
 
@@ -33,6 +36,9 @@ export const memorySessionStore = (): SessionStore => {
     const stood = find(key);
     const head = change(stood);
     if (!head) return { applied: false, seen: structuredClone(stood) };
+    if (!isSameOpen(stood, head)) {
+      opened.set(head.incarnation, { input: head.open?.input ?? "", steps: [] });
+    }
     heads.set(partitionKey(key), structuredClone(head));
     return { applied: true, head: structuredClone(head) };
   };
@@ -60,15 +66,19 @@ export const memorySessionStore = (): SessionStore => {
         return grant(stood, claim);
       }),
 
-    takeOver: async ({ seen, ...claim }) =>
-      write(claim.key, (stood) => {
-        const asSeen =
-          stood?.incarnation === seen.incarnation &&
-          stood.fence === seen.fence &&
-          stood.claim?.attempt === seen.claim?.attempt &&
-          stood.open?.turnId === seen.open?.turnId;
-        return asSeen && claimable(stood, claim) ? grant(stood, claim) : undefined;
-      }),
+    takeOver: async ({ seen, displaced, ...claim }) =>
+      write(claim.key, (stood) =>
+        isAsSeen(stood, seen) && claimable(stood, claim)
+          ? { ...grant(stood, claim), ...(displaced ? withDisplaced(stood, displaced) : {}) }
+          : undefined,
+      ),
+
+    displace: async ({ key, seen, displaced, nowMs }) =>
+      write(key, (stood) =>
+        isAsSeen(stood, seen) && isAlive(stood, nowMs)
+          ? unclaimed({ ...stood, ...(displaced ? withDisplaced(stood, displaced) : {}) })
+          : undefined,
+      ),
 
     renew: async (renew) =>
       write(renew.key, (stood) => {
@@ -83,8 +93,31 @@ export const memorySessionStore = (): SessionStore => {
         return unclaimed({ ...stood, ...committed(stood, commit) });
       }),
 
-    release: async (release) =>
-      write(release.key, (stood) => (isHeld(stood, release) ? unclaimed(stood) : undefined)),
+    checkpoint: async (checkpoint) =>
+      write(checkpoint.key, (stood) => {
+        const { kept, revision, untilMs } = checkpoint;
+        if (!isHeld(stood, checkpoint) || stood.open?.revision !== revision) return undefined;
+        const { input = "", steps: before = [] } = opened.get(stood.incarnation) ?? {};
+        const steps =
+          "steps" in kept
+            ? [...before, ...kept.steps]
+            : before.map((step, n) =>
+                n === kept.step ? { ...step, results: kept.results } : step,
+              );
+        opened.set(stood.incarnation, structuredClone({ input, steps }));
+        return {
+          ...stood,
+          claim: { ...stood.claim, untilMs },
+          open: { ...stood.open, steps: steps.length, revision: revision + 1 },
+        };
+      }),
+
+    release: async ({ keepOpen, ...held }) =>
+      write(held.key, (stood) => {
+        if (!isHeld(stood, held)) return undefined;
+        const { claim: _, ...head } = stood;
+        return keepOpen ? head : unclaimed(stood);
+      }),
 
     delete: async ({ key, incarnation, nowMs, ifMatch }) =>
       write(key, (stood) => {
@@ -117,6 +150,18 @@ export const memorySessionStore = (): SessionStore => {
           return undefined;
         return { ...stood, metadata, metadataVersion: seenMetadataVersion + 1, updatedAt };
       }),
+
+    // HEAD has it whole.
+    saveInput: async () => {},
+
+    openTurn: async (head) => {
+      const { open } = find(head) ?? {};
+      if (!open || open.turnId !== head.open?.turnId || open.revision !== head.open.revision)
+        return undefined;
+      const { steps, input } = opened.get(head.incarnation) ?? { steps: [], input: open.input };
+      const { revision: _, ...turn } = open;
+      return structuredClone({ ...turn, input, steps });
+    },
 
     turns: async (head, { from, to }) => {
       const sealed = sealedTurns.get(head.incarnation)?.slice(0, head.tailFrom - 1) ?? [];
@@ -181,7 +226,27 @@ const grant = (head: Head, claim: Claim): Head => ({
   ...head,
   fence: head.fence + 1,
   claim: claim.claim,
-  open: isSameTurn(head, claim) && head.open ? head.open : claim.open,
+  open: isSameTurn(head, claim) && head.open ? head.open : { ...claim.open, steps: 0, revision: 0 },
+});
+
+const isAsSeen = (stood: Head | undefined, seen: Head): stood is Head =>
+  stood?.incarnation === seen.incarnation &&
+  stood.fence === seen.fence &&
+  stood.claim?.attempt === seen.claim?.attempt &&
+  stood.open?.turnId === seen.open?.turnId &&
+  stood.open?.revision === seen.open?.revision;
+
+const isSameOpen = (stood: Head | undefined, head: Head): boolean =>
+  stood?.incarnation === head.incarnation &&
+  stood.open?.turnId === head.open?.turnId &&
+  stood.open?.requestHash === head.open?.requestHash;
+
+const withDisplaced = (
+  stood: Head,
+  { turnKey, record, interrupted }: Displaced,
+): Partial<Head> => ({
+  recent: new Map(stood.recent).set(turnKey, record),
+  ...(interrupted ? appended(stood, interrupted) : {}),
 });
 
 const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pick<Head, "claim">> =>
@@ -191,24 +256,37 @@ const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pic
 
 const committed = (stood: Head, commit: Commit): Partial<Head> => {
   const { attempt, head, turn, turnKey, requestHash, sealed, supersedes } = commit;
+  const { version } = stood;
   const tailFrom = sealed?.to ?? head.tailFrom;
-  const recent = [...stood.recent].filter(([, { version }]) => version >= tailFrom);
+  const kept = [...stood.recent].filter(([, recent]) => recent.version >= tailFrom);
+  const { counts, ...next } = appended(
+    { ...head, tail: head.tail.slice(tailFrom - head.tailFrom) },
+    turn,
+  );
   return {
-    version: stood.version + 1,
-    tail: [...head.tail.slice(tailFrom - head.tailFrom), turn],
+    ...next,
     tailFrom,
-    recent: new Map(recent).set(turnKey, { attempt, version: stood.version, requestHash }),
-    counts: {
-      messages: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
-      turns: head.counts.turns + 1,
-      bytes: head.counts.bytes + jsonBytes(turn),
-    },
+    recent: new Map(kept).set(turnKey, { attempt, version, requestHash, outcome: "done" }),
+    counts: { ...counts, messages: counts.messages - (supersedes?.messages ?? 0) },
     ...(supersedes
       ? { superseded: [...head.superseded, supersedes.number].toSorted((a, b) => a - b) }
       : {}),
-    updatedAt: turn.finishedAt,
   };
 };
+
+const appended = (
+  head: Head,
+  turn: DoneTurn,
+): Pick<Head, "version" | "tail" | "counts" | "updatedAt"> => ({
+  version: head.version + 1,
+  tail: [...head.tail, turn],
+  counts: {
+    messages: head.counts.messages + turn.messages.length,
+    turns: head.counts.turns + 1,
+    bytes: head.counts.bytes + jsonBytes(turn),
+  },
+  updatedAt: turn.finishedAt,
+});
 
 const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
 

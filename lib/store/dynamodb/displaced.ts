@@ -1,0 +1,42 @@
+/** What a turn that loses its place leaves behind, and the conditions that nothing of it is lost unseen. */
+import type { Displaced, Head } from "../store.ts";
+import { append } from "./commit.ts";
+import * as when from "./conditions.ts";
+import type { Change } from "./expressions.ts";
+import { bytes, encodeRecent } from "./item.ts";
+import type { Parts } from "./parts.ts";
+import type { Item } from "./table.ts";
+
+/** The session stands as it was seen: the same claim, the same open turn, with nothing more done. */
+export const asSeen = (seen: Head): string[] => [
+  when.SAME_INCARNATION,
+  when.FENCE_AS_SEEN,
+  seen.claim ? when.CLAIM_AS_SEEN : when.NO_CLAIM_AS_SEEN,
+  seen.open ? when.OPEN_AS_SEEN : when.NO_OPEN_AS_SEEN,
+];
+
+export const seenValues = ({ incarnation, fence, claim, open }: Head): Item => ({
+  incarnation: bytes(incarnation),
+  seen_fence: fence,
+  ...(claim ? { seen_attempt: bytes(claim.attempt) } : {}),
+  ...(open ? { seen_turn_id: open.turnId, seen_revision: open.revision } : {}),
+});
+
+/** @param by `attempt`: the one that takes the place; it names the parts of an interrupted turn that is too large for HEAD */
+export const displacedChange = async (
+  parts: Parts,
+  seen: Head,
+  by: { readonly displaced: Displaced | undefined; readonly attempt: string },
+): Promise<Required<Omit<Change, "remove">>> => {
+  const { displaced, attempt } = by;
+  if (!displaced) return { set: [], condition: [], values: {}, names: {} };
+  const { interrupted: turn, turnKey, record } = displaced;
+  const appended =
+    turn && (await append(parts, { head: seen, turn, attempt, from: seen.tailFrom }));
+  return {
+    set: ["#recent.#displaced_key = :displaced", ...(appended?.set ?? [])],
+    condition: appended ? [when.VERSION_UNCHANGED] : [],
+    values: { displaced: encodeRecent(record), ...appended?.values },
+    names: { displaced_key: turnKey },
+  };
+};
