@@ -127,6 +127,23 @@ describe.each(dynamoEngines())("history on $name", ({ endpoint }) => {
     });
   });
 
+  test("the parts of a turn are written four at a time", async () => {
+    const { tableName } = await freshTable(endpoint);
+    const { client, sent } = faultyClient(endpoint, () => undefined);
+    let open = 0;
+    let most = 0;
+    client.middlewareStack.add(
+      (next) => async (args) => {
+        most = Math.max(most, ++open);
+        return next(args).finally(() => open--);
+      },
+      { step: "initialize" },
+    );
+    await build(dynamoSessionStore({ client, tableName }), [turnOf(1, 5_000_000)]);
+    expect(sent.filter(({ body }) => body.includes('"P#')).length).toBeGreaterThan(8);
+    expect(most).toBe(4);
+  });
+
   test("HEAD stays under 4 KB whatever the sizes of turns, and every turn is there", async () => {
     const { store, another, client, tableName } = await open();
     const sizes = [

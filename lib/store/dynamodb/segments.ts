@@ -39,6 +39,12 @@ export interface Segments {
  */
 const MAX_TAIL_BYTES = 3000;
 
+export interface SegmentsOptions {
+  readonly cacheBytes: number;
+  /** A smaller one makes more of a history lie in segments. */
+  readonly maxTailBytes?: number;
+}
+
 /** What a turn's record in HEAD takes, in terms of JSON that would be compressed by half. */
 const RECORD_BYTES = 120;
 
@@ -46,7 +52,11 @@ const RECORD_BYTES = 120;
 const SLICE_BYTES = 2_000_000;
 const MAX_SLICES = 8;
 
-export const dynamoSegments = (table: Table, parts: Parts, cacheBytes: number): Segments => {
+export const dynamoSegments = (
+  table: Table,
+  parts: Parts,
+  { cacheBytes, maxTailBytes = MAX_TAIL_BYTES }: SegmentsOptions,
+): Segments => {
   const cache = segmentCache(cacheBytes);
 
   const turns: Segments["turns"] = async (head, { from, to }) => {
@@ -146,7 +156,7 @@ export const dynamoSegments = (table: Table, parts: Parts, cacheBytes: number): 
 
   const seal: Segments["seal"] = async (head) => {
     const bytes = head.tail.reduce((sum, turn) => sum + Buffer.byteLength(encodeTurn(turn)), 0);
-    if (bytes + head.tail.length * RECORD_BYTES < MAX_TAIL_BYTES) return { to: head.tailFrom };
+    if (bytes + head.tail.length * RECORD_BYTES < maxTailBytes) return { to: head.tailFrom };
     const callers = new Set(
       head.tail
         .map(({ turnId }) => turnId)

@@ -31,7 +31,7 @@ import { dynamoParts } from "./parts.ts";
 import { prepare } from "./prepare.ts";
 import { purge } from "./purge.ts";
 import { dynamoTable, type Table, type Written } from "./requests.ts";
-import { dynamoSegments } from "./segments.ts";
+import { dynamoSegments, type SegmentsOptions } from "./segments.ts";
 import type { Item } from "./table.ts";
 
 export interface DynamoSessionStoreOptions {
@@ -45,15 +45,18 @@ export interface DynamoSessionStoreOptions {
 export const dynamoSessionStore = ({
   client,
   tableName,
-  cacheBytes,
+  cacheBytes = 32_000_000,
 }: DynamoSessionStoreOptions): SessionStore =>
-  sessionStoreOn(dynamoTable(client, tableName), cacheBytes);
+  sessionStoreOn(dynamoTable(client, tableName), { cacheBytes });
 
 /** For a table that is reached in another way. */
-export const sessionStoreOn = (table: Table, cacheBytes = 32_000_000): SessionStore => {
+export const sessionStoreOn = (
+  table: Table,
+  { cacheBytes, ...limits }: SegmentsOptions,
+): SessionStore => {
   const parts = dynamoParts(table, cacheBytes / 2);
   const openTurns = dynamoOpenTurns(table);
-  const segments = dynamoSegments(table, parts, cacheBytes / 2);
+  const segments = dynamoSegments(table, parts, { ...limits, cacheBytes: cacheBytes / 2 });
 
   return {
     saveInput: openTurns.saveInput,
