@@ -25,19 +25,40 @@ export const expressions = ({
     ...(set.length ? [`SET ${set.join(", ")}`] : []),
     ...(remove.length ? [`REMOVE ${remove.join(", ")}`] : []),
   ].join(" ");
-  const text = [update, ...condition].join(" ");
-  const usedNames = [...new Set(text.match(/#\w+/g))].map((name) => name.slice(1));
-  const usedValues = [...new Set(text.match(/:\w+/g))].map((name): [string, unknown] => [
-    name,
-    values[name.slice(1)],
-  ]);
+  const used = usedIn([update, ...condition].join(" "));
   return {
     ...(update ? { UpdateExpression: update } : {}),
     ConditionExpression: condition.join(" AND "),
     ExpressionAttributeNames: Object.fromEntries(
-      usedNames.map((name) => [`#${name}`, names[name] ?? name]),
+      used.names.map((name) => [`#${name}`, names[name] ?? name]),
     ),
-    ...(usedValues.length ? { ExpressionAttributeValues: Object.fromEntries(usedValues) } : {}),
+    ...(used.values.length > 0
+      ? {
+          ExpressionAttributeValues: Object.fromEntries(
+            used.values.map((name) => [`:${name}`, values[name]]),
+          ),
+        }
+      : {}),
     ReturnValuesOnConditionCheckFailure: "ALL_OLD" as const,
   };
 };
+
+interface Used {
+  readonly names: readonly string[];
+  readonly values: readonly string[];
+}
+
+/** By text: the store's writes have a few forms, and each is read once. */
+const known = new Map<string, Used>();
+
+const usedIn = (text: string): Used => {
+  const before = known.get(text);
+  if (before) return before;
+  const all = (pattern: RegExp): string[] =>
+    [...new Set(text.match(pattern))].map((name) => name.slice(1));
+  const used = { names: all(/#\w+/g), values: all(/:\w+/g) };
+  if (known.size < MAX_KNOWN) known.set(text, used);
+  return used;
+};
+
+const MAX_KNOWN = 1000;

@@ -58,36 +58,36 @@ export interface SweepReport {
   readonly resume?: string;
 }
 
-export const dynamoSweeper = ({ client, tableName, pageSize = 500 }: SweeperOptions): Sweeper => {
-  const table = dynamoTable(client, tableName);
+export const dynamoSweeper = ({ client, tableName, pageSize }: SweeperOptions): Sweeper =>
+  sweeperOn(dynamoTable(client, tableName), pageSize);
 
-  return {
-    sweep: async ({ nowMs, resume, isOver }) => {
-      const now = Math.floor(nowMs / 1000);
-      const positions = resume === undefined ? FROM_THE_START : decodeResume(resume, now);
-      let hasFailed = false;
-      const sweep: Sweep = {
-        table,
-        pageSize,
-        nowMs,
-        now,
-        counts: { sessions: 0, items: 0, kept: 0, failed: 0 },
-        isOver: () => hasFailed || isOver(),
-      };
-      const shards = positions.map((position, shard) =>
-        sweepShard(sweep, shard, position).catch((error: unknown) => {
-          hasFailed = true;
-          throw error;
-        }),
-      );
-      // After a failure too, none goes on in the background.
-      await Promise.allSettled(shards);
-      const reached = await Promise.all(shards);
-      const isDone = reached.every((position) => position === "done");
-      return { ...sweep.counts, ...(isDone ? {} : { resume: encodeResume(reached) }) };
-    },
-  };
-};
+/** For a table that is reached in another way. */
+export const sweeperOn = (table: Table, pageSize = 500): Sweeper => ({
+  sweep: async ({ nowMs, resume, isOver }) => {
+    const now = Math.floor(nowMs / 1000);
+    const positions = resume === undefined ? FROM_THE_START : decodeResume(resume, now);
+    let hasFailed = false;
+    const sweep: Sweep = {
+      table,
+      pageSize,
+      nowMs,
+      now,
+      counts: { sessions: 0, items: 0, kept: 0, failed: 0 },
+      isOver: () => hasFailed || isOver(),
+    };
+    const shards = positions.map((position, shard) =>
+      sweepShard(sweep, shard, position).catch((error: unknown) => {
+        hasFailed = true;
+        throw error;
+      }),
+    );
+    // After a failure too, none goes on in the background.
+    await Promise.allSettled(shards);
+    const reached = await Promise.all(shards);
+    const isDone = reached.every((position) => position === "done");
+    return { ...sweep.counts, ...(isDone ? {} : { resume: encodeResume(reached) }) };
+  },
+});
 
 const FROM_THE_START: readonly Position[] = Array.from({ length: EXPIRY_SHARDS }, () => "start");
 
