@@ -9,6 +9,8 @@ import type { Answer, Delivery, Effect, Log } from "./log.ts";
 
 /** The session as it stands in the end; absent where it doesn't. */
 export interface End {
+  /** So short that it may have expired meanwhile. */
+  readonly isShortLived: boolean;
   readonly head: Head;
   /** All of it, read by a process that knows nothing yet. */
   readonly history: readonly DoneTurn[];
@@ -22,8 +24,18 @@ export const violations = (log: Log, end: End | undefined): string[] => [
   ...oneAnswerPerTurn(log),
   ...onceEffects(log.effects),
   ...notAppliedWhereSaid(log, end),
+  ...livesThatEnded(log, end),
   ...(end ? [...historyOf(log, end), ...recordsOfEffects(log, end)] : []),
 ];
+
+/** A session that isn't the last one of its id was deleted by somebody, or has expired. */
+const livesThatEnded = ({ answers, deleted }: Log, end: End | undefined): string[] => {
+  if (!end || end.isShortLived) return [];
+  const ended = new Set(answers.map(({ delivery }) => delivery.incarnation));
+  return [...ended]
+    .filter((it) => it !== undefined && it !== end.head.incarnation && !deleted.has(it))
+    .map((it) => `the session ${it} is gone, and nobody deleted it`);
+};
 
 const oneAnswerPerTurn = ({ answers }: Log): string[] => {
   const first = new Map<string, Answer>();
@@ -64,6 +76,16 @@ const historyOf = (log: Log, { head, history }: End): string[] => {
       );
     } else if (!isDeepStrictEqual(turn.messages, result.messages)) {
       faults.push(`${delivery.name}: turn ${result.turnId} isn't as it was acknowledged`);
+    }
+  }
+
+  const inputs = new Map(log.deliveries.map(({ name, input }) => [name, input]));
+  for (const { messages, turnId } of history) {
+    const input = messages.find(({ role }) => role === "user")?.content;
+    for (const { id } of messages.flatMap(({ toolCalls }) => toolCalls)) {
+      if (inputs.get(id.split(".")[0] ?? "") !== input) {
+        faults.push(`turn ${turnId} went on with steps of another input`);
+      }
     }
   }
 

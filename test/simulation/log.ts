@@ -62,6 +62,12 @@ export interface Log {
   readonly answers: Answer[];
   /** Calls that stood in the table at some time. */
   readonly kept: Set<string>;
+  /** Of each session the last claim that was granted, and until when it was ever said to last. */
+  readonly claims: Map<string, { readonly attempt: string; readonly untilMs: number }>;
+  /** Attempts that got a session while another's claim was alive. */
+  readonly displacing: Set<string>;
+  /** Lives of the session that somebody asked to end. */
+  readonly deleted: Set<string>;
   /** What the run came through, by name. */
   readonly seen: Set<string>;
   /** What must not happen at all. */
@@ -73,6 +79,9 @@ export const newLog = (): Log => ({
   effects: [],
   answers: [],
   kept: new Set(),
+  claims: new Map(),
+  displacing: new Set(),
+  deleted: new Set(),
   seen: new Set(),
   faults: [],
 });

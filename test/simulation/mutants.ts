@@ -2,116 +2,11 @@
  * The protocol with something taken out, one thing at a time. Each is wrong in a way of its own, and
  * the simulation has to show it. Where a mutant can't be killed, what it takes out isn't needed.
  */
-import * as when from "../../lib/store/dynamodb/conditions.ts";
-import type { Change } from "../../lib/store/dynamodb/expressions.ts";
 import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import type { Head, SessionStore } from "../../lib/store/store.ts";
 import type { Mutant } from "./simulate.ts";
-
-type Kind =
-  | "create"
-  | "claim"
-  | "take-over"
-  | "displace"
-  | "renew"
-  | "checkpoint"
-  | "commit"
-  | "release"
-  | "delete";
-
-/** Which write of a HEAD it is, as far as mutants tell them apart. */
-const kindOf = ({ set = [], remove = [], condition }: Change): Kind | undefined => {
-  const isGrant = set.includes("#claim = :claim");
-  if (condition.includes(when.LEASE_GROWS)) return "renew";
-  if (condition.includes(when.REVISION_UNCHANGED)) return "checkpoint";
-  if (condition.includes(when.FENCE_AS_SEEN)) return isGrant ? "take-over" : "displace";
-  if (isGrant) return "claim";
-  if (set.includes("#tail_from = :tail_from")) return "commit";
-  if (set.includes("#deleted_at = :now")) return "delete";
-  if (remove.includes("#claim")) return "release";
-  return condition.includes(when.DEAD) ? "create" : undefined;
-};
-
-const FENCE_ONLY = "#fence = :fence";
-const ATTEMPT_ONLY = "#claim.#attempt = :attempt";
-
-/** In place of a condition: one that is weaker, or none. */
-const weaker = (kind: Kind, condition: string, instead?: string): NonNullable<Mutant["table"]> => {
-  const changed = (change: Change): Change =>
-    kindOf(change) === kind
-      ? {
-          ...change,
-          condition: change.condition.flatMap((it) => (it === condition ? (instead ?? []) : it)),
-        }
-      : change;
-  return (table) => ({
-    ...table,
-    update: (key, change) => table.update(key, orAlways(changed(change))),
-    change: (key, change) => table.change(key, orAlways(changed(change))),
-    putIf: (item, change) => table.putIf(item, orAlways(changed(change))),
-  });
-};
-
-/** An expression can't be empty. */
-const orAlways = (change: Change): Change =>
-  change.condition.length > 0
-    ? change
-    : { ...change, condition: ["(attribute_exists(#pk) OR attribute_not_exists(#pk))"] };
-
-const CONDITIONS: readonly (readonly [Kind, string, string, string?])[] = [
-  ["create", "only over a dead session", when.DEAD],
-  ["create", "only over the one that was seen", when.SAME_INCARNATION],
-  ["claim", "not deleted", when.NOT_DELETED],
-  ["claim", "not expired", when.NOT_EXPIRED, "attribute_exists(#pk)"],
-  ["claim", "the turn not done", when.TURN_NOT_DONE],
-  ["claim", "unclaimed", when.UNCLAIMED],
-  ["claim", "no other open turn", when.NO_OTHER_OPEN_TURN],
-  [
-    "claim",
-    "the same request",
-    when.NO_OTHER_OPEN_TURN,
-    "(attribute_not_exists(#open) OR #open.#turn_id = :turn_id)",
-  ],
-  ["take-over", "not deleted", when.NOT_DELETED],
-  ["take-over", "not expired", when.NOT_EXPIRED],
-  ["take-over", "the turn not done", when.TURN_NOT_DONE],
-  ["take-over", "the same incarnation", when.SAME_INCARNATION],
-  ["take-over", "fence as seen", when.FENCE_AS_SEEN],
-  ["take-over", "claim as seen", when.CLAIM_AS_SEEN],
-  ["take-over", "no claim as seen", when.NO_CLAIM_AS_SEEN],
-  ["take-over", "open turn as seen", when.OPEN_AS_SEEN],
-  ["take-over", "revision as seen", when.OPEN_AS_SEEN, "#open.#turn_id = :seen_turn_id"],
-  ["take-over", "no open turn as seen", when.NO_OPEN_AS_SEEN],
-  ["take-over", "version unchanged (interrupt)", when.VERSION_UNCHANGED],
-  ["displace", "not deleted", when.NOT_DELETED],
-  ["displace", "not expired", when.NOT_EXPIRED],
-  ["displace", "the same incarnation", when.SAME_INCARNATION],
-  ["displace", "fence as seen", when.FENCE_AS_SEEN],
-  ["displace", "claim as seen", when.CLAIM_AS_SEEN],
-  ["displace", "open turn as seen", when.OPEN_AS_SEEN],
-  ["renew", "the same incarnation", when.SAME_INCARNATION],
-  ["renew", "held", when.HELD],
-  ["renew", "held: the attempt", when.HELD, FENCE_ONLY],
-  ["renew", "held: the fence", when.HELD, ATTEMPT_ONLY],
-  ["checkpoint", "the same incarnation", when.SAME_INCARNATION],
-  ["checkpoint", "held", when.HELD],
-  ["checkpoint", "held: the attempt", when.HELD, FENCE_ONLY],
-  ["checkpoint", "held: the fence", when.HELD, ATTEMPT_ONLY],
-  ["checkpoint", "revision unchanged", when.REVISION_UNCHANGED],
-  ["commit", "the same incarnation", when.SAME_INCARNATION],
-  ["commit", "held", when.HELD],
-  ["commit", "held: the attempt", when.HELD, FENCE_ONLY],
-  ["commit", "held: the fence", when.HELD, ATTEMPT_ONLY],
-  ["commit", "version unchanged", when.VERSION_UNCHANGED],
-  ["commit", "not expired", when.NOT_EXPIRED],
-  ["release", "the same incarnation", when.SAME_INCARNATION],
-  ["release", "held", when.HELD],
-  ["release", "held: the attempt", when.HELD, FENCE_ONLY],
-  ["release", "held: the fence", when.HELD, ATTEMPT_ONLY],
-  ["delete", "the same incarnation", when.SAME_INCARNATION],
-  ["delete", "not deleted", when.NOT_DELETED],
-];
+import { kindOf, WEAKENED } from "./weakened.ts";
 
 const isSegment = ({ sk }: Item): boolean => String(sk).startsWith("S#");
 const isRecord = ({ sk }: Item): boolean => String(sk).startsWith("T#");
@@ -138,10 +33,6 @@ const without = (head: Head, ...fields: readonly ("claim" | "open")[]): Head =>
   ) as unknown as Head;
 
 const OTHERS: readonly Mutant[] = [
-  {
-    name: "the lease never shrinks",
-    table: weaker("renew", when.LEASE_GROWS),
-  },
   {
     name: "a finished turn is recognised in HEAD",
     ...onStore((store) => ({
@@ -327,10 +218,4 @@ function namesakes(table: Table): Partial<Table> {
   };
 }
 
-export const MUTANTS: readonly Mutant[] = [
-  ...CONDITIONS.map(([kind, name, condition, instead]) => ({
-    name: `${kind}: ${name}`,
-    ...{ table: weaker(kind, condition, instead) },
-  })),
-  ...OTHERS,
-];
+export const MUTANTS: readonly Mutant[] = [...WEAKENED, ...OTHERS];

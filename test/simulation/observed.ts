@@ -1,33 +1,79 @@
 /** Watches what passes between the turns and their store, and between the store and its table. */
 import { decodeStep } from "../../lib/store/codec.ts";
 import { decodeContent } from "../../lib/store/dynamodb/content.ts";
+import type { Change } from "../../lib/store/dynamodb/expressions.ts";
 import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import { turnKey } from "../../lib/store/keys.ts";
 import type { ClaimResult, Head, SessionStore } from "../../lib/store/store.ts";
 import type { Delivery, Log } from "./log.ts";
 
-/** A table that tells which tool calls came to stand in it. */
-export const observedTable = (table: Table, { kept, seen, faults }: Log): Table => ({
+/** A table that tells what came to stand in it. */
+export const observedTable = (table: Table, log: Log, nowMs: () => number): Table => ({
   ...table,
+  update: async (key, change) => {
+    const written = await table.update(key, change);
+    if (written.applied) look(log, { key, change, item: written.item, nowMs: nowMs() });
+    return written;
+  },
   change: async (key, change) => {
     const written = await table.change(key, change);
-    const steps = change.values?.["kept"];
-    if (written.applied && Array.isArray(steps)) {
-      for (const step of steps as Item[]) for (const call of callsOf(step)) kept.add(call);
-      const open = (await table.read(key))?.["open"] as { readonly k: readonly Item[] } | undefined;
-      if (open?.k.slice(0, -steps.length).some(({ x }) => x === undefined)) {
-        faults.push("a step was kept behind one that has no results yet");
-      }
-    }
+    const item = written.applied ? await table.read(key) : undefined;
+    if (item) look(log, { key, change, item, nowMs: nowMs() });
     return written;
   },
   putIf: async (item, change) => {
     const written = await table.putIf(item, change);
-    if (!written.applied && String(item["sk"]).startsWith("S#")) seen.add("segment adopted");
+    const isSegment = String(item["sk"]).startsWith("S#");
+    if (written.applied && !isSegment) log.claims.delete(String(item["pk"]));
+    if (!written.applied && isSegment) log.seen.add("segment adopted");
     return written;
   },
 });
+
+interface Write {
+  readonly key: Item;
+  readonly change: Change;
+  readonly item: Item;
+  readonly nowMs: number;
+}
+
+const look = (log: Log, write: Write): void => {
+  lookAtClaim(log, write);
+  lookAtSteps(log, write);
+  const { now } = write.change.values ?? {};
+  const isDelete = write.item["deleted_at"] !== undefined;
+  if (typeof now === "number" && !isDelete && Number(write.item["expires_at"]) <= now) {
+    log.faults.push("a session was written to after its end");
+  }
+};
+
+/** Two machines' clocks may differ by so much. */
+const SKEW_MS = 1600;
+
+const lookAtClaim = ({ claims, displacing }: Log, { key, item, nowMs }: Write): void => {
+  const pk = String(key["pk"]);
+  const claim = item["claim"] as { readonly a: Uint8Array; readonly u: number } | undefined;
+  if (!claim) {
+    claims.delete(pk);
+    return;
+  }
+  const attempt = Buffer.from(claim.a).toString("hex");
+  const before = claims.get(pk);
+  const isSame = before?.attempt === attempt;
+  if (before && !isSame && before.untilMs > nowMs + SKEW_MS) displacing.add(attempt);
+  claims.set(pk, { attempt, untilMs: Math.max(claim.u, isSame ? before.untilMs : 0) });
+};
+
+const lookAtSteps = ({ kept, faults }: Log, { change, item }: Write): void => {
+  const steps = change.values?.["kept"];
+  if (!Array.isArray(steps)) return;
+  for (const step of steps as Item[]) for (const call of callsOf(step)) kept.add(call);
+  const open = item["open"] as { readonly k: readonly Item[] } | undefined;
+  if (open?.k.slice(0, -steps.length).some(({ x }) => x === undefined)) {
+    faults.push("a step was kept behind one that has no results yet");
+  }
+};
 
 /** Steps too large for HEAD are named there: their model gives their name as their only call's. */
 const callsOf = ({ m: content }: Item): string[] => {
@@ -42,7 +88,7 @@ export const LARGE = "large";
 export const observedStore = (
   store: SessionStore,
   delivery: Delivery,
-  { seen }: Log,
+  { seen, displacing, faults }: Log,
 ): SessionStore => {
   let attempt = "";
   const key = delivery.turnId === undefined ? undefined : turnKey(delivery.turnId);
@@ -68,6 +114,10 @@ export const observedStore = (
     look(head);
     delivery.granted = head;
     seen.add(how);
+    const mayDisplace = delivery.onBusy === "interrupt" || delivery.onBusy === "rollback";
+    if (displacing.has(attempt) && !mayDisplace) {
+      faults.push(`${delivery.name} got a session that another had`);
+    }
     const { open } = head;
     if (open && open.steps > 0) seen.add(`resume at step ${open.steps}`);
   };

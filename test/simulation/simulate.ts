@@ -73,7 +73,7 @@ export const simulate = async ({
   const lifetimes = [30 * 86_400, 150];
   const world: WorldOptions = {
     scheduler,
-    table: observedTable(real, log),
+    table: observedTable(real, log, scheduler.nowMs),
     log,
     randomBytes: countedBytes(),
     lifetimeSeconds: lifetimes[scheduler.choose([5, 1], "lifetime")] ?? 0,
@@ -167,7 +167,7 @@ const insist = async (
 
 const endOf = async (
   table: Table,
-  { scheduler, log }: WorldOptions,
+  { scheduler, log, lifetimeSeconds }: WorldOptions,
   key: SessionKey,
 ): Promise<End | undefined> => {
   const store = sessionStoreOn(table, { cacheBytes: 1_000_000 });
@@ -182,7 +182,8 @@ const endOf = async (
     }),
   );
   const known = new Map(records);
-  return { head, history, record: (id) => known.get(id) };
+  const isShortLived = lifetimeSeconds < 86_400;
+  return { isShortLived, head, history, record: (id) => known.get(id) };
 };
 
 /** All different, and the same in every run. */

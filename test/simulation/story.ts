@@ -181,7 +181,18 @@ const actOn = async (
   act: (typeof ACTS)[number],
 ): Promise<void> => {
   const { choose } = world.scheduler;
-  const sessions = sessionsOf(world, runner);
+  const { store } = runner;
+  const deleting: Runner = {
+    ...runner,
+    store: {
+      ...store,
+      delete: (write) => {
+        world.log.deleted.add(write.incarnation);
+        return store.delete(write);
+      },
+    },
+  };
+  const sessions = sessionsOf(world, deleting);
   const nowMs = runner.process.clock.nowMs();
   switch (act) {
     case "cancel": {

@@ -31,8 +31,12 @@ export const NO_OTHER_OPEN_TURN =
 /** Claims granted since they were seen would be lost: `fence` counts every one. */
 export const FENCE_AS_SEEN = "#fence = :seen_fence";
 
-/** A claim released, and granted again to nobody, leaves the fence as it was: the attempt tells. */
-export const CLAIM_AS_SEEN = "#claim.#attempt = :seen_attempt";
+/**
+ * A claim released, and granted again to nobody, leaves the fence as it was: the attempt tells. One
+ * that was extended since it was seen is alive.
+ */
+export const CLAIM_AS_SEEN =
+  "#claim.#attempt = :seen_attempt AND #claim.#until_ms = :seen_until_ms";
 export const NO_CLAIM_AS_SEEN = UNCLAIMED;
 
 /** A step or a result that was kept since then would be lost, or its effect repeated: `revision` counts them. */
