@@ -8,6 +8,7 @@ export {
   type RunResult,
   type Window,
 } from "./agent/agent.ts";
+export type { Journal } from "./agent/journal.ts";
 export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
 export type { Step } from "./agent/steps.ts";
 export {
@@ -29,7 +30,7 @@ export {
   userMessage,
 } from "./session/message.ts";
 export { Session, type SessionFields, type Snapshot } from "./session/session.ts";
-export type { DoneTurn, Finish, OpenTurn, Turn } from "./session/turn.ts";
+export type { DoneTurn, Finish, OpenTurn, Turn, TurnStep } from "./session/turn.ts";
 export { dynamoClient } from "./store/dynamodb/client.ts";
 export { type DynamoSessionStoreOptions, dynamoSessionStore } from "./store/dynamodb/store.ts";
 export {
@@ -42,6 +43,7 @@ export {
 export * from "./store/errors.ts";
 export { memorySessionStore } from "./store/memory/store.ts";
 export type { SessionKey, SessionStore } from "./store/store.ts";
+export type { NamedTurn } from "./turns/cancel.ts";
 export * from "./turns/errors.ts";
 export type { Page, PagedMessage, PageRequest, TurnJson } from "./turns/pages.ts";
 export { InputTooLargeError, type OnBusy, type TurnRequest } from "./turns/request.ts";

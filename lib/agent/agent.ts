@@ -130,8 +130,10 @@ export class Agent {
     let usage = NO_USAGE;
     let finish: Finish = "max_steps";
     let saved: Promise<void> = Promise.resolve();
+    // What was done stands in the history, whatever may be done now.
+    const maxSteps = Math.max(this.maxSteps, turn.journal.steps.length);
 
-    for (let index = 0; index < this.maxSteps && finish !== "final"; index++) {
+    for (let index = 0; index < maxSteps && finish !== "final"; index++) {
       turn.emit({ type: "step.started", index });
       const kept = turn.journal.steps[index];
       const reply = kept ?? (await this.#ask(messages, turn));
@@ -212,7 +214,9 @@ export class Agent {
 
   /** A call that an earlier try began, and of which nobody knows the end. */
   #unknown({ name }: ToolCall): string | undefined {
-    return this.#effectOf(name) === "once" ? OUTCOME_UNKNOWN : undefined;
+    // A tool that isn't there any more was there when the call was begun.
+    const effect = this.tools.get(name)?.effect ?? "once";
+    return effect === "once" ? OUTCOME_UNKNOWN : undefined;
   }
 
   /** Whatever goes wrong in a tool is a result that the model can act on. */

@@ -55,11 +55,13 @@ export const httpHandler = ({
 
 /** Behind a custom domain `path` begins with the base path of its mapping, or with the stage; the resource never does. */
 const pathInApi = ({ resource, path, pathParameters }: APIGatewayProxyEvent): string => {
-  const filled =
-    resource?.replace(/\{(\w+)\+?\}/g, (whole, name: string) => pathParameters?.[name] ?? whole) ??
-    path;
-  return filled.includes("{") ? path : filled;
+  const names = [...(resource ?? "").matchAll(PATH_PARAMETER)].map(([, name = ""]) => name);
+  const isFilled = names.every((name) => typeof pathParameters?.[name] === "string");
+  if (!resource || !isFilled) return path;
+  return resource.replace(PATH_PARAMETER, (_, name: string) => pathParameters?.[name] ?? "");
 };
+
+const PATH_PARAMETER = /\{(\w+)\+?\}/g;
 
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"] as const;
 

@@ -1,9 +1,12 @@
 /** How sessions and turns are written in answers. */
-import { messageToJson } from "../session/message.ts";
+import type { Step } from "../agent/steps.ts";
+import { type MessageJson, messageToJson } from "../session/message.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
 import type { Head } from "../store/store.ts";
+import { type FoundTurn, openStatus } from "../turns/find.ts";
 import { cutText, type Page } from "../turns/pages.ts";
 import type { TurnResult } from "../turns/result.ts";
+import { problemOf } from "./problem.ts";
 import { answerBytes, MAX_ANSWER_BYTES } from "./responses.ts";
 
 export const etagOf = ({ version, metadataVersion }: Head): string =>
@@ -22,36 +25,82 @@ export const headJson = (head: Head, nowMs: number) => ({
   turn: openTurnJson(head, nowMs),
 });
 
-const openTurnJson = ({ open, claim }: Head, nowMs: number) =>
-  open
-    ? {
-        turn_id: open.turnId,
-        status: claim && claim.untilMs > nowMs ? "running" : "interrupted",
-        input: open.input,
-      }
+const openTurnJson = (head: Head, nowMs: number) =>
+  head.open
+    ? { turn_id: head.open.turnId, status: openStatus(head, nowMs), input: head.open.input }
     : null;
 
-/** A turn whose messages don't fit into an answer is told without them: the history has them. */
-export const turnJson = (result: TurnResult) => {
-  const whole = {
-    turn_id: result.turnId,
-    session_id: result.sessionId,
-    version: result.version,
-    final: result.final,
-    finish: result.finish,
-    steps: result.steps,
-    messages: result.messages.map(messageToJson),
-    usage: { input_tokens: result.usage.inputTokens, output_tokens: result.usage.outputTokens },
-    replayed: result.replayed,
-  };
+export const turnJson = (result: TurnResult) =>
+  fitting({ ...resultJson(result), replayed: result.replayed });
+
+export const foundTurnJson = (found: FoundTurn) => {
+  const { status } = found;
+  switch (found.status) {
+    case "done": {
+      const { turn, result, isSuperseded } = found;
+      return fitting({
+        status,
+        started_at: turn.startedAt,
+        finished_at: turn.finishedAt,
+        supersedes: turn.supersedes ?? null,
+        superseded: isSuperseded,
+        ...resultJson(result),
+      });
+    }
+    case "failed": {
+      const { turnId: turn_id, sessionId: session_id, error } = found;
+      const { code } = problemOf(error);
+      return { status, turn_id, session_id, error: { code, detail: error.message } };
+    }
+    default:
+      return fitting({
+        status,
+        turn_id: found.turnId,
+        session_id: found.sessionId,
+        input: found.input,
+        started_at: found.startedAt,
+        supersedes: found.supersedes ?? null,
+        steps: found.steps,
+        ...(found.isInputCut ? { truncated: true } : {}),
+      });
+  }
+};
+
+const resultJson = (result: TurnResult) => ({
+  turn_id: result.turnId,
+  session_id: result.sessionId,
+  version: result.version,
+  final: result.final,
+  finish: result.finish,
+  steps: result.steps,
+  messages: result.messages.map(messageToJson),
+  usage: { input_tokens: result.usage.inputTokens, output_tokens: result.usage.outputTokens },
+});
+
+interface TurnTexts {
+  readonly steps: readonly Step[];
+  readonly messages?: readonly MessageJson[];
+  readonly final?: string;
+  readonly input?: string;
+}
+
+/** A turn that doesn't fit into an answer is told without its messages, which the history has, and its texts are cut. */
+const fitting = <T extends TurnTexts>(whole: T) => {
   if (answerBytes(whole) <= MAX_ANSWER_BYTES) return whole;
   const share = Math.min(MAX_CUT_BYTES, MAX_ANSWER_BYTES / 2 / (whole.steps.length + 1));
   const cut = (text: string): string => {
     const beginning = cutText(text, share);
     return beginning === text ? text : `${beginning}…`;
   };
-  const steps = whole.steps.map((step) => ({ ...step, detail: cut(step.detail) }));
-  return { ...whole, final: cut(whole.final), steps, messages: [], truncated: true };
+  const { messages, final, input } = whole;
+  return {
+    ...whole,
+    steps: whole.steps.map((step) => ({ ...step, detail: cut(step.detail) })),
+    ...(messages === undefined ? {} : { messages: [] }),
+    ...(final === undefined ? {} : { final: cut(final) }),
+    ...(input === undefined ? {} : { input: cut(input) }),
+    truncated: true,
+  };
 };
 
 const MAX_CUT_BYTES = 100_000;

@@ -31,15 +31,26 @@ export const sessionKeyOf = (event: APIGatewayProxyEvent): SessionKey => {
   const owner = ownerOf(event);
   return {
     owner,
-    sessionId: checkSessionId(decodePathPart(event.pathParameters?.["id"]), "session_id"),
+    sessionId: checkSessionId(
+      decodePathPart(event.pathParameters?.["id"], "session_id"),
+      "session_id",
+    ),
   };
 };
 
-const decodePathPart = (part: string | undefined): string | undefined => {
+/**
+ * The turn that the path names. Any text may: where it can't be a turn's id, there is no such turn.
+ *
+ * @throws {InvalidInputError}
+ */
+export const turnNameOf = ({ pathParameters }: APIGatewayProxyEvent): string =>
+  decodePathPart(pathParameters?.["turn_id"], "turn_id");
+
+const decodePathPart = (part: string | undefined, path: string): string => {
   try {
-    return part && decodeURIComponent(part);
+    return decodeURIComponent(part ?? "");
   } catch {
-    throw invalid("session_id", "has a bad percent sequence");
+    throw invalid(path, "has a bad percent sequence");
   }
 };
 
@@ -78,7 +89,7 @@ export const checkFieldNames = (body: JsonObject, known: readonly string[]): voi
     if (!known.includes(name)) {
       throw invalid(
         childPath("", name),
-        `isn't a field of this request; it takes ${known.join(", ")}`,
+        `isn't a field of this request; it takes ${known.join(", ") || "none"}`,
       );
     }
   }

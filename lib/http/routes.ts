@@ -8,7 +8,7 @@ import { checkInput, checkOnBusy, checkTurnName } from "../turns/request.ts";
 import type { Sessions } from "../turns/sessions.ts";
 import type { Turns } from "../turns/turns.ts";
 import { AnswerTooLargeError } from "./errors.ts";
-import { etagOf, headJson, pageJson, turnJson } from "./json.ts";
+import { etagOf, foundTurnJson, headJson, pageJson, turnJson } from "./json.ts";
 import {
   bodyOf,
   checkFieldNames,
@@ -17,6 +17,7 @@ import {
   ownerOf,
   sessionKeyOf,
   turnIdOf,
+  turnNameOf,
 } from "./request.ts";
 import { answerBytes, empty, json, MAX_ANSWER_BYTES } from "./responses.ts";
 
@@ -183,6 +184,25 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
         deadlineMs: nowMs() + context.getRemainingTimeInMillis(),
       });
       return json(200, turnJson(result));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/sessions/{id}/turns/{turn_id}",
+    handler: async (event) => {
+      const key = sessionKeyOf(event);
+      return json(200, foundTurnJson(await sessions.turn(key, turnNameOf(event))));
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/sessions/{id}/turns/{turn_id}/cancel",
+    handler: async (event) => {
+      const key = sessionKeyOf(event);
+      const turnId = turnNameOf(event);
+      checkFieldNames(bodyOf(event), []);
+      await turns.cancel({ ...key, turnId });
+      return empty(204);
     },
   },
 ];

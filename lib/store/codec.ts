@@ -15,7 +15,7 @@ export const encodeTurn = (turn: TailTurn): string =>
 
 /** @throws {InvalidInputError} with the path of the fault */
 export const decodeTurns = (text: string): TailTurn[] => {
-  const turns: unknown = JSON.parse(text);
+  const turns = parse(text, "turns");
   if (!Array.isArray(turns)) throw invalid("turns", `must be an array, not ${kindOf(turns)}`);
   return turns.map((turn: unknown, index) => decodeTurn(turn, childPath("turns", index)));
 };
@@ -41,7 +41,7 @@ export const encodeStep = ({ message, usage }: TurnStep): string =>
 
 /** @throws {InvalidInputError} with the path of the fault */
 export const decodeStep = (text: string, path: string): Omit<TurnStep, "results"> => {
-  const step: unknown = JSON.parse(text);
+  const step = parse(text, path);
   if (!isPlainObject(step)) throw invalid(path, `must be an object, not ${kindOf(step)}`);
   const { usage, ...message } = step;
   return {
@@ -52,7 +52,7 @@ export const decodeStep = (text: string, path: string): Omit<TurnStep, "results"
 
 /** @throws {InvalidInputError} with the path of the fault */
 export const decodeResults = (text: string, path: string): TurnStep["results"] => {
-  const results: unknown = JSON.parse(text);
+  const results = parse(text, path);
   if (!Array.isArray(results)) throw invalid(path, `must be an array, not ${kindOf(results)}`);
   return results.map((result: unknown, index) => {
     if (result !== null && typeof result !== "string") {
@@ -60,6 +60,14 @@ export const decodeResults = (text: string, path: string): TurnStep["results"] =
     }
     return result;
   });
+};
+
+const parse = (text: string, path: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new InvalidInputError([{ path, message: "isn't valid JSON" }], { cause });
+  }
 };
 
 const turnJson = (turn: DoneTurn) => ({

@@ -122,7 +122,7 @@ export type TailTurn = DoneTurn | TurnInParts;
 export interface TurnInParts {
   readonly status: "in_parts";
   readonly turnId: string;
-  /** Names the parts, with their number: no other attempt can write them. */
+  /** Names the parts, with their number: no other attempt can write them. Of an interrupted turn, its hash. */
   readonly attempt: string;
   readonly count: number;
 }

@@ -9,7 +9,7 @@ import {
   type Release,
   type SessionStore,
 } from "../store/store.ts";
-import { SessionNotFoundError, TurnSupersededError } from "./errors.ts";
+import { SessionNotFoundError, TurnInProgressError, TurnSupersededError } from "./errors.ts";
 import { readTurns } from "./history.ts";
 import { type TurnResult, turnResult } from "./result.ts";
 
@@ -37,19 +37,21 @@ export interface LostTurn extends Held {
  * What became of a turn that isn't the runner's own any more, or whose commit was refused.
  *
  * @throws {SessionNotFoundError, TurnSupersededError} where it isn't in the history
+ * @throws {TurnInProgressError} where that isn't decided: another try of it may be at work
  */
 export const endOf = async (
   store: SessionStore,
   lost: LostTurn,
   seen: Head | undefined,
 ): Promise<TurnResult> => {
-  const { key, incarnation, turnKey, attempt, nowMs } = lost;
+  const { key, incarnation, turnId, turnKey, attempt, nowMs } = lost;
   if (seen?.incarnation !== incarnation || seen.deletedAtSeconds !== undefined) {
     throw endedMeanwhile(key.sessionId, "was deleted");
   }
   const recorded = seen.recent.get(turnKey) ?? (await findSealed(store, lost, seen));
   if (!recorded && !isAlive(seen, nowMs)) throw endedMeanwhile(key.sessionId, "expired");
-  if (!recorded) throw new TurnSupersededError();
+  const isOpen = seen.open?.turnId === turnId && isCallersTurnId(turnId);
+  if (!recorded) throw isOpen ? new TurnInProgressError(1) : new TurnSupersededError();
   const replayed = recorded.attempt !== attempt;
   return resultOf(store, seen, { ...recorded, replayed, nowMs });
 };

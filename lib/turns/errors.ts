@@ -28,18 +28,21 @@ export class SessionBusyError extends Error {
   }
 }
 
-/** This very turn is running elsewhere: ask again with the same turn id for its result. */
+/**
+ * This very turn is open: another try of it is running, or this one lost its lease while it ran, and
+ * nobody else has the session yet. The same turn id gets its result, or goes on with it.
+ */
 export class TurnInProgressError extends SessionBusyError {
   override readonly name = "TurnInProgressError";
 
   constructor(retryAfterSeconds: number) {
-    super(retryAfterSeconds, "this turn is running already");
+    super(retryAfterSeconds, "this turn is under way: ask again with the same turn id");
   }
 }
 
 /**
- * The turn lost the session before it was done: it was cancelled, another turn took its place, or its
- * lease ended. It is not in the history.
+ * The turn lost the session before it was done: it was cancelled, or another turn took its place. It
+ * is not in the history.
  */
 export class TurnSupersededError extends Error {
   override readonly name = "TurnSupersededError";

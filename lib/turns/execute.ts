@@ -56,11 +56,14 @@ export const executor =
       window && supersedes === undefined ? newestTurns(head, window.turns) : wholeHistory(head);
     const bytes = (head.counts.bytes * (range.to - range.from)) / Math.max(1, head.counts.turns);
     if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
-    const [turns, steps] = await Promise.all([
+    const restoring = [
       readTurns(store, head, { range, nowMs: clock.nowMs() }),
       keptSteps(store, head),
       store.saveInput(head, request.input),
-    ]);
+    ] as const;
+    // Where one of them fails, the others must not go on behind the caller's back.
+    await Promise.allSettled(restoring);
+    const [turns, steps] = await Promise.all(restoring);
     if (supersedes !== undefined) checkReplaceable(supersedes, turns);
     const visible = visibleMessages(turns, supersedes);
     // The session's own prompt lies before the window; the agent's stands in for it.
@@ -87,7 +90,7 @@ export const executor =
       status: "done",
       turnId: open.turnId,
       messages: result.messages.slice(before),
-      startedAt: open.startedAt,
+      startedAt: head.open?.startedAt ?? open.startedAt,
       finishedAt: formatTimestamp(clock.nowMs()),
       finish: result.finish,
       usage: result.usage,

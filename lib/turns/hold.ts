@@ -12,14 +12,21 @@ import { TurnSupersededError } from "./errors.ts";
 /** Covers the difference of two machines' clocks. */
 const MARGIN_MS = 2000;
 
+/** Spares the making of an error, which nobody looks at. */
+export const ENDED = "ended";
+
 export interface LeaseOptions {
   readonly clock: Clock;
   readonly leaseMs: number;
   readonly deadlineMs: number;
 }
 
-export const leaseUntilMs = ({ clock, leaseMs, deadlineMs }: LeaseOptions): number =>
-  Math.min(clock.nowMs() + leaseMs, deadlineMs) + MARGIN_MS;
+export const leaseUntilMs = (options: LeaseOptions): number =>
+  options.clock.nowMs() + lengthMs(options) + MARGIN_MS;
+
+/** Of a lease that begins now. */
+const lengthMs = ({ clock, leaseMs, deadlineMs }: LeaseOptions): number =>
+  Math.min(leaseMs, deadlineMs - clock.nowMs());
 
 export interface HoldOptions extends LeaseOptions {
   readonly store: SessionStore;
@@ -49,10 +56,10 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
   const ended = new AbortController();
   let revision = head.open?.revision ?? 0;
   let isKept = revision > 0;
-  let safeUntilMs = options.sinceMs + leaseMs;
+  let safeUntilMs = options.sinceMs + lengthMs(options);
   let last: Promise<unknown> = Promise.resolve();
   /** Of a checkpoint: what is in the store isn't known from then on. */
-  let failure: unknown;
+  let failure: { readonly error: unknown } | undefined;
 
   const afterLast = <T>(work: () => Promise<T>): Promise<T> => {
     const next = last.then(work);
@@ -68,31 +75,31 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
 
   const renew = async (): Promise<void> => {
     if (ended.signal.aborted) return;
-    const sinceMs = clock.monotonicMs();
+    const safeMs = clock.monotonicMs() + lengthMs(options);
     const renewed = await store.renew({ ...held, untilMs: leaseUntilMs(options) });
     if (!renewed.applied && !isMine(renewed.seen, held)) throw lost();
-    safeUntilMs = sinceMs + leaseMs;
+    safeUntilMs = safeMs;
   };
 
   const keep = async (kept: Kept): Promise<void> => {
-    if (failure) throw failure;
-    const sinceMs = clock.monotonicMs();
+    if (failure) throw failure.error;
+    const safeMs = clock.monotonicMs() + lengthMs(options);
     isKept = true;
     const untilMs = leaseUntilMs(options);
     const written = await store
       .checkpoint({ ...held, head, revision, kept, untilMs })
       .catch((error: unknown) => {
-        failure = error;
+        failure = { error };
         throw error;
       });
     revision++;
     // Refused where it was applied by an earlier send of the same request: no one else counts on.
     const isDone = written.applied || written.seen?.open?.revision === revision;
     if (!written.applied && !(isDone && isMine(written.seen, held))) throw lost();
-    safeUntilMs = sinceMs + leaseMs;
+    safeUntilMs = safeMs;
   };
 
-  const renewing = (async () => {
+  void (async () => {
     for (;;) {
       await clock.sleep(leaseMs / 2, ended.signal);
       if (ended.signal.aborted) return;
@@ -109,8 +116,7 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
       if (clock.monotonicMs() >= safeUntilMs) throw lost();
     },
     end: async () => {
-      ended.abort();
-      await renewing;
+      ended.abort(ENDED);
       await last;
     },
   };

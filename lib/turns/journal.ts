@@ -1,5 +1,6 @@
 import type { Journal } from "../agent/journal.ts";
 import type { TurnStep } from "../session/turn.ts";
+import { StoreUnavailableError } from "../store/errors.ts";
 import type { Hold } from "./hold.ts";
 
 export interface JournalOptions {
@@ -36,8 +37,13 @@ export const journalOn = ({ hold, steps, ready }: JournalOptions): Journal => {
       }
       const before = steps[index]?.results ?? [];
       if (results.some((result, at) => result !== (before[at] ?? null))) {
-        await hold.keep({ step: index, results });
+        await hold.keep({ step: index, results }).catch(unlessUnavailable);
       }
     },
   };
+};
+
+/** The runner knows the results all the same, and may get to its commit; `hold` keeps no step after this. */
+const unlessUnavailable = (error: unknown): void => {
+  if (!(error instanceof StoreUnavailableError)) throw error;
 };

@@ -45,6 +45,8 @@ export interface Obtaining {
   readonly findRecord: (head: Head) => Promise<RecentTurn | undefined>;
   /** What is kept of a turn that is interrupted; undefined where it has gone on meanwhile. */
   readonly interrupted: (head: Head) => Promise<Displaced | undefined>;
+  /** Another runner's claim, as it was seen, is this turn's now. */
+  readonly onTaken: (seen: Head) => void;
 }
 
 /**
@@ -57,6 +59,7 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
   const { store, clock, signal } = obtaining;
   const firstMs = clock.monotonicMs();
   let waits = 0;
+  let waitedFor: Busy | undefined;
   let claim = obtaining.claim();
   let next: Obtained | Tried = await plainClaim(store, claim, firstMs);
   // Ends: each refusal shows that another runner got ahead since the last look, or is waited for.
@@ -65,7 +68,11 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
     claim = obtaining.claim();
     const { seen } = next;
     const decision = decide(seen, claim);
-    if (decision.kind !== "mine") signal.throwIfAborted();
+    if (decision.kind === "busy") waitedFor = decision;
+    if (signal.aborted && decision.kind !== "mine") {
+      const isOver = signal.reason instanceof TurnTimeoutError;
+      throw isOver && waitedFor ? busy(waitedFor, clock) : signal.reason;
+    }
     switch (decision.kind) {
       case "mine":
         // Which of the sends it was that got through isn't known.
@@ -130,7 +137,7 @@ const create = async (
  * one since where the claim then stands as it was seen.
  */
 const takeOver = async (
-  { store, onBusy, findRecord, interrupted }: Obtaining,
+  { store, onBusy, findRecord, interrupted, onTaken }: Obtaining,
   claim: Claim,
   { seen, sinceMs }: { readonly seen: Head; readonly sinceMs: number },
 ): Promise<Obtained | Refused> => {
@@ -149,6 +156,7 @@ const takeOver = async (
     if (!displaced) return { kind: "refused", seen: await store.read(seen) };
   }
   const result = await store.takeOver({ ...claim, seen, ...(displaced ? { displaced } : {}) });
+  if (result.applied) onTaken(seen);
   return tried(result, sinceMs, true);
 };
 
@@ -161,15 +169,14 @@ const wait = async (
   waits: number,
 ): Promise<Refused> => {
   await clock.sleep(pauseMs(randomBytes, waits), signal);
-  if (signal.reason instanceof TurnTimeoutError) throw busy(decision, clock);
-  signal.throwIfAborted();
-  return { kind: "refused", seen: await store.read(decision.head) };
+  const seen = signal.aborted ? decision.head : await store.read(decision.head);
+  return { kind: "refused", seen };
 };
 
 /** A random part, so that many who wait don't all come at once, and each has the same chance. */
 const pauseMs = (randomBytes: RandomBytes, waits: number): number => {
   const longestMs = Math.min(MAX_PAUSE_MS, 50 * 2 ** waits);
-  return longestMs * (0.5 + randomFraction(randomBytes) / 2);
+  return Math.round(longestMs * (0.5 + randomFraction(randomBytes) / 2));
 };
 
 const MAX_PAUSE_MS = 500;

@@ -122,8 +122,8 @@ const page = async <T>(
   return { data };
 };
 
-/** Read in stretches that hold about a page. */
-async function* turnsFrom(
+/** Turns one by one, from number `start` or the end on, read in stretches that hold about a page. */
+export async function* turnsFrom(
   { store, head, nowMs }: Reading,
   order: Order,
   { limit, start }: { readonly limit: number; readonly start: number | undefined },

@@ -15,7 +15,10 @@ export interface TurnRequest {
   readonly onBusy?: OnBusy;
   /** The id of an earlier turn of the session, whose place this one takes. */
   readonly supersedes?: string;
-  /** Runs the turn only on this version of the session. */
+  /**
+   * Runs the turn only on this version of the session. Where the turn interrupts another one it is
+   * the version before that: the one that the caller saw when it decided to.
+   */
   readonly ifMatch?: IfMatch;
   /** When the caller's own time is over, in epoch milliseconds. The turn stops early enough to tidy up. */
   readonly deadlineMs?: number;
@@ -27,8 +30,9 @@ export interface TurnRequest {
  * What to do while another turn has the session:
  * - "reject": the caller tries again;
  * - "wait": until it is free, or the deadline is near;
- * - "interrupt": stop that turn; what its finished steps did stays in the history;
- * - "rollback": stop that turn, and drop it.
+ * - "interrupt": stop that turn; what its finished steps did stays in the history. One that has none,
+ *   or was to supersede an earlier one, is dropped;
+ * - "rollback": stop that turn, and drop it. If it had steps, it can't be run again.
  */
 export type OnBusy = (typeof ON_BUSY)[number];
 

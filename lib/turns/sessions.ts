@@ -21,6 +21,7 @@ import {
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
 import { checkImportable, recordsOf, turnsOf } from "./copies.ts";
 import { SessionExistsError, SessionNotFoundError, VersionMismatchError } from "./errors.ts";
+import { type FoundTurn, findTurn } from "./find.ts";
 import { checkMetadataSize, newHead } from "./head.ts";
 import { readTurns, supersededIn, wholeHistory } from "./history.ts";
 import { pageOfSessions, type SessionPageRequest } from "./list.ts";
@@ -50,6 +51,8 @@ export interface Sessions {
   list(owner: string, request?: SessionPageRequest): Promise<Page<Head>>;
   messages(head: Head, request?: PageRequest): Promise<Page<PagedMessage>>;
   turns(head: Head, request?: PageRequest): Promise<Page<TurnJson>>;
+  /** @throws {SessionNotFoundError, TurnNotFoundError} */
+  turn(key: SessionKey, turnId: string): Promise<FoundTurn>;
   /** The whole session in its portable form. */
   export(head: Head): Promise<Session>;
   /**
@@ -142,6 +145,7 @@ export const createSessions = ({
 
     messages: (head, request) => pageOfMessages({ store, head, nowMs: clock.nowMs() }, request),
     turns: (head, request) => pageOfTurns({ store, head, nowMs: clock.nowMs() }, request),
+    turn: (key, turnId) => findTurn({ store, read: () => read(key), nowMs: clock.nowMs }, turnId),
 
     export: async (head) => {
       const messages = visibleMessages(await historyOf(head));

@@ -17,7 +17,7 @@ import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
 import { executor, type StartedTurn } from "./execute.ts";
 import { newHead } from "./head.ts";
-import { holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
+import { ENDED, holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
 import { type Obtained, obtain } from "./obtain.ts";
 import {
   checkReplaceable,
@@ -54,16 +54,18 @@ export interface Turns {
    * @throws {InvalidInputError, InputTooLargeError} for a bad request: nothing was done
    * @throws {SessionBusyError, TurnInProgressError, VersionMismatchError, TurnIdReusedError} before
    *   the model was called
-   * @throws {ModelFailedError, TurnTimeoutError, SessionTooLargeError, TurnSupersededError} where
-   *   the turn was run in vain: the history is as it was, and the same turn id goes on from the last
-   *   step that had an effect, unless the turn was superseded
+   * @throws {ModelFailedError, TurnTimeoutError, SessionTooLargeError, TurnInProgressError} where the
+   *   turn was run in vain: the history is as it was, and the same turn id goes on from the last step
+   *   that had an effect
+   * @throws {TurnSupersededError} where another turn took its place, or it was cancelled
    * @throws {SessionNotFoundError} where the session was deleted while the turn ran
    * @throws {StoreUnavailableError} where the outcome is unknown: the same turn id gets the truth
    */
   run(request: TurnRequest): Promise<TurnResult>;
   /**
    * Stops a turn that runs, or that a dead runner left; it can't be run again. Nothing happens where
-   * the turn has ended already. Its runner notices when it next writes, within half a lease.
+   * the turn has ended already. Its runner notices when it next writes, within half a lease; one of
+   * these `Turns` does at once.
    *
    * @throws {InvalidInputError, SessionNotFoundError, TurnNotFoundError}
    */
@@ -86,6 +88,11 @@ export const createTurns = ({
   randomBytes = cryptoRandom,
 }: TurnsOptions): Turns => {
   const execute = executor({ agent, store, clock, maxHistoryBytes });
+  /** Of this process, by attempt: one that loses its session here needn't wait until the store tells. */
+  const runners = new Map<string, (reason: unknown) => void>();
+  const onTaken = ({ claim }: Head): void => {
+    if (claim) runners.get(claim.attempt)?.(new TurnSupersededError());
+  };
 
   const run = async (unchecked: TurnRequest): Promise<TurnResult> => {
     const request = checkTurnRequest(unchecked, maxInputBytes);
@@ -123,6 +130,7 @@ export const createTurns = ({
     const sealing = store.seal(head).catch(() => undefined);
     const purging = purgeDead(over);
     void known.then((record) => record && stop(new Error("the turn was done before")));
+    runners.set(attempt, stop);
     try {
       const { done, supersedes } = await execute(turn, head, { signal, hold, known });
       await hold.end();
@@ -136,12 +144,16 @@ export const createTurns = ({
       await hold.end();
       const [record] = await Promise.all([known, sealing, purging]);
       if (!(error instanceof StoreUnavailableError)) {
-        await release(store, { ...held, keepOpen: hold.isKept() });
+        // A turn whose lease ended, and no more than that, is still to be done.
+        const keepOpen = hold.isKept() || error instanceof TurnSupersededError;
+        await release(store, { ...held, keepOpen });
       }
       if (record) return await replay(turn, head, record);
       if (!(error instanceof TurnSupersededError)) throw error;
       const lost = { ...held, turnKey, turnId: open.turnId, head, nowMs: clock.nowMs() };
       return await endOf(store, lost, await store.read(key));
+    } finally {
+      runners.delete(attempt);
     }
   };
 
@@ -205,6 +217,7 @@ export const createTurns = ({
         const head = newHead({ key, incarnation, createdAt, lifetimeSeconds, nowMs: claim.nowMs });
         return { ...head, fence: 1, claim: claim.claim, open: { ...open, steps: 0, revision: 0 } };
       },
+      onTaken,
       findRecord: (head) => findRecord(turn, head),
       interrupted: async (head) => {
         const stored = await store.openTurn(head);
@@ -229,7 +242,7 @@ export const createTurns = ({
     return store.findTurn({ key: turn.key, incarnation: head.incarnation }, turn.turnKey);
   };
 
-  return { run, cancel: canceller({ store, clock }) };
+  return { run, cancel: canceller({ store, clock, onTaken }) };
 };
 
 type Granted = Extract<Obtained, { kind: "granted" }>;
@@ -238,9 +251,6 @@ interface Stopping {
   readonly signal: AbortSignal;
   readonly stop: (reason: unknown) => void;
 }
-
-/** Spares the making of an error, which nobody looks at. */
-const ENDED = "ended";
 
 /** The store ends every operation within 5 s (see `dynamoClient`): a commit or a release, and the answer. */
 const TIDY_UP_MS = 6000;

@@ -1,12 +1,21 @@
 import { describe, expect, test } from "vitest";
 import { call, service } from "../support/http.ts";
-import { createWith, expectRefused, fork, patch, turnWith } from "./requests.ts";
+import { cancel, createWith, expectRefused, fork, patch, turnWith } from "./requests.ts";
+
+/** Every request that takes a body of its own form, but an import. */
+const allWith = (body: unknown) => [
+  createWith(body),
+  turnWith(body),
+  patch(body),
+  fork(body),
+  cancel("k", body),
+];
 
 describe("a body", () => {
   test.each(["null", "5", "[1]", '"hi"', "true"])(
     "that isn't an object is a 400: %s (H04)",
     async (body) => {
-      for (const request of [createWith(body), turnWith(body), patch(body), fork(body)])
+      for (const request of allWith(body))
         await expectRefused(request, "", /must be an object, not/);
     },
   );
@@ -23,8 +32,7 @@ describe("a body", () => {
     '{"input":"\n"}',
     "{}{}",
   ])("that isn't JSON is a 400: %j (H04)", async (body) => {
-    for (const request of [createWith(body), turnWith(body), patch(body), fork(body)])
-      await expectRefused(request, "", /isn't valid JSON/);
+    for (const request of allWith(body)) await expectRefused(request, "", /isn't valid JSON/);
   });
 
   test("may begin with a byte order mark (H04)", async () => {
@@ -135,6 +143,7 @@ describe("a body", () => {
       createWith({}, { "content-type": type }),
       patch({ metadata: {} }, { "content-type": type }),
       fork({}, { "content-type": type }),
+      cancel("k", {}, { "content-type": type }),
     ]) {
       const refused = await call(handler, request);
       expect(refused).toMatchObject({ status: 415, json: { code: "unsupported_media_type" } });
@@ -157,6 +166,7 @@ describe("a body", () => {
       createWith(exceeds),
       patch(exceeds),
       fork(exceeds),
+      cancel("k", exceeds),
     ]) {
       const refused = await call(handler, request);
       expect(refused).toMatchObject({ status: 413, json: { code: "too_large" } });

@@ -9,7 +9,7 @@ import {
 import { memorySessionStore } from "../../lib/store/memory/store.ts";
 import type { SessionStore } from "../../lib/store/store.ts";
 import { call, invoke, proxyEvent, REQUEST_ID, type Sent, service } from "../support/http.ts";
-import { busyService, HEAD, keyed, turn } from "./requests.ts";
+import { busyService, cancel, HEAD, keyed, oneTurn, turn } from "./requests.ts";
 
 describe("a turn that fails", () => {
   const SECRET = "key sk-123 at 10.0.0.7";
@@ -114,6 +114,8 @@ describe("what goes wrong on our side", () => {
       { method: "PATCH", path: "/v1/sessions/s", body: { metadata: {} } },
       { method: "GET", path: "/v1/sessions/s/messages" },
       { method: "GET", path: "/v1/sessions/s/turns" },
+      oneTurn("k"),
+      cancel("k"),
       { method: "POST", path: "/v1/sessions/s/fork" },
       { method: "GET", path: "/v1/sessions/s/snapshot" },
     ];

@@ -22,6 +22,13 @@ describe("a turn's fields", () => {
     ],
     ["on_busy", { input: "hi", on_busy: null }, /must be one of/],
     ["on_busy", { input: "hi", on_busy: ["reject"] }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: "" }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: "Wait" }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: "wait " }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: 0 }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: true }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: { wait: true } }, /must be one of/],
+    ["on_busy", { input: "hi", on_busy: "constructor" }, /must be one of/],
     ["supersedes", { input: "hi", supersedes: "" }, /id of a turn/],
     ["supersedes", { input: "hi", supersedes: null }, /id of a turn/],
     ["supersedes", { input: "hi", supersedes: 1 }, /id of a turn/],
@@ -195,6 +202,8 @@ describe("an id in the path", () => {
         ["GET", "/snapshot"],
         ["PUT", "/snapshot"],
         ["POST", "/turns"],
+        ["GET", "/turns/k"],
+        ["POST", "/turns/k/cancel"],
       ] as const) {
         const refused = await call(handler, {
           method,

@@ -49,7 +49,7 @@ const headers = fc.oneof(
 const segment = fc.oneof(
   {
     weight: 6,
-    arbitrary: oneOf("s", "t", "sessions", "v1", "messages", "snapshot", "turns", "fork"),
+    arbitrary: oneOf("s", "t", "k", "sessions", "v1", "messages", "snapshot", "turns", "fork"),
   },
   oneOf(
     "",
@@ -86,6 +86,10 @@ const target = fc.oneof(
           "GET {id}/snapshot",
           "PUT {id}/snapshot",
           "POST {id}/turns",
+          "GET {id}/turns/k",
+          "GET {id}/turns/~x",
+          "GET {id}/turns/%",
+          "POST {id}/turns/k/cancel",
         ),
         oneOf("s", "t", "u", "%73", "%"),
         oneOf("", "", "/"),
@@ -126,7 +130,11 @@ const field = oneOf(
 const json = fc.oneof(
   fc.record({ input: fc.string({ unit: "binary", minLength: 1 }) }),
   fc.record(
-    { input: oneOf("hi", "bye"), supersedes: oneOf("k", "x") },
+    {
+      input: oneOf("hi", "bye"),
+      supersedes: oneOf("k", "x"),
+      on_busy: oneOf("reject", "wait", "interrupt", "rollback", "x"),
+    },
     { requiredKeys: ["input"] },
   ),
   fc.record(

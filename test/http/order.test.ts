@@ -1,7 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage } from "../../lib/session/message.ts";
 import { call, type Sent, service } from "../support/http.ts";
-import { busyService, fork, HEAD, keyed, LIST, MESSAGES, patch, TURNS, turn } from "./requests.ts";
+import {
+  busyService,
+  cancel,
+  fork,
+  HEAD,
+  keyed,
+  LIST,
+  MESSAGES,
+  oneTurn,
+  patch,
+  TURNS,
+  turn,
+} from "./requests.ts";
 
 describe("while a turn runs", () => {
   test("another one is refused before its model is asked, and told when to come back", async () => {
@@ -79,6 +91,10 @@ describe("the order of checks", () => {
     ["a bad limit of the list", { ...LIST, query: { limit: "101" } }],
     ["a bad patch", patch({ metadata: 1 })],
     ["a bad fork", fork({ at_turn: 1 })],
+    ["a bad on_busy", turn("hi", {}, { on_busy: 1 })],
+    ["a bad cancel", cancel("k", [])],
+    ["a turn that there isn't", oneTurn("k")],
+    ["a bad percent sequence for a turn", { ...HEAD, path: "/v1/sessions/s/turns/%zz" }],
     ["a bad snapshot", { method: "PUT", path: "/v1/sessions/s/snapshot", body: {} }],
     ["a bad new session", { method: "POST", path: "/v1/sessions", body: "[]" }],
   ])("asks who calls before it looks at %s", async (_, request) => {
@@ -94,6 +110,8 @@ describe("the order of checks", () => {
     ["a patch's If-Match", patch({ metadata: {} }, { "if-match": "x" })],
     ["a fork's turn", fork({ at_turn: "" })],
     ["a fork's id", fork({ session_id: "a b" })],
+    ["a cancel's body", cancel("k", { x: 1 })],
+    ["a turn's percent sequences", { ...HEAD, path: "/v1/sessions/s/turns/%zz" }],
     ["If-Match", { ...HEAD, method: "DELETE", headers: { "if-match": "x" } }],
   ])("looks at %s before it looks for the session", async (_, request) => {
     expect((await call(service().handler, request)).status).toBe(400);

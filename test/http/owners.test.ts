@@ -6,6 +6,7 @@ import { memorySessionStore } from "../../lib/store/memory/store.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { createTurns } from "../../lib/turns/turns.ts";
 import { call, invoke, proxyEvent, type Sent, service } from "../support/http.ts";
+import { busyService, cancel, oneTurn } from "./requests.ts";
 
 const SNAPSHOT = {
   session_id: "s",
@@ -24,6 +25,8 @@ const READS: readonly Sent[] = [
   { method: "GET", path: "/v1/sessions/s/messages", query: { cursor: "x" } },
   { method: "GET", path: "/v1/sessions/s/turns" },
   { method: "GET", path: "/v1/sessions/s/turns", query: { cursor: "x" } },
+  { method: "GET", path: "/v1/sessions/s/turns/k" },
+  { method: "POST", path: "/v1/sessions/s/turns/k/cancel" },
   { method: "GET", path: "/v1/sessions/s/snapshot" },
   { method: "PATCH", path: "/v1/sessions/s", body: { metadata: { a: 1 } } },
   {
@@ -61,7 +64,8 @@ const served = (): Route[] => {
 
 test("the requests here are all that the service has", () => {
   const known = [...READS, ...CREATES, LIST].map(
-    ({ method, path }) => `${method} ${path.replace("/s/", "/{id}/").replace(/\/s$/, "/{id}")}`,
+    ({ method, path }) =>
+      `${method} ${path.replace(/\/s(?=\/|$)/, "/{id}").replace(/\/k(?=\/|$)/, "/{turn_id}")}`,
   );
   const all = served().map(({ method, path }) => `${method} ${path}`);
   expect(new Set([...known, "GET /ping"])).toEqual(new Set(all));
@@ -74,7 +78,7 @@ describe("another owner's session", () => {
       const { handler } = service();
       const none = await call(handler, { ...request, owner: "bob" });
       expect(none).toMatchObject({ status: 404, json: { code: "not_found" } });
-      await call(handler, turnOf("ann"));
+      await call(handler, turnOf("ann", { "idempotency-key": "k" }));
       const others = await call(handler, { ...request, owner: "bob" });
       expect(others).toEqual(none);
       expect((await call(handler, { method: "GET", path: "/v1/sessions/s" })).json).toMatchObject({
@@ -97,6 +101,20 @@ describe("another owner's session", () => {
       });
     },
   );
+
+  test("goes on with its turn, which nobody else can see or stop (X01)", async () => {
+    const { handler, running, finish } = await busyService();
+    for (const request of [oneTurn("k"), cancel("k")]) {
+      const others = await call(handler, { ...request, owner: "bob" });
+      expect(others).toMatchObject({ status: 404, json: { detail: "there is no session s" } });
+      await call(handler, turnOf("bob"));
+      const own = await call(handler, { ...request, owner: "bob" });
+      expect(own.json["detail"]).toBe("there is no turn k in this session");
+      await call(handler, { method: "DELETE", path: "/v1/sessions/s", owner: "bob" });
+    }
+    finish();
+    expect(await running).toMatchObject({ status: 200, json: { version: 2 } });
+  });
 
   test("isn't in one's list, and neither is one's own in theirs (X01)", async () => {
     const { handler } = service();

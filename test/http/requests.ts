@@ -1,7 +1,12 @@
 /** Requests to one session, "s", and what is often expected of them. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
+import { tool } from "../../lib/agent/tool.ts";
 import { assistantMessage, type Message } from "../../lib/session/message.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
+import type { SettableClock } from "../support/clock.ts";
 import { call, type Reply, type Sent, type Service, service } from "../support/http.ts";
+import type { ScriptedReply } from "../support/models.ts";
 
 export const HEAD: Sent = { method: "GET", path: "/v1/sessions/s" };
 export const MESSAGES: Sent = { method: "GET", path: "/v1/sessions/s/messages" };
@@ -44,6 +49,18 @@ export const fork = (body: unknown, headers: Headers = {}): Sent => ({
   body,
 });
 
+export const oneTurn = (turnId: string): Sent => ({
+  method: "GET",
+  path: `/v1/sessions/s/turns/${encodeURIComponent(turnId)}`,
+});
+
+export const cancel = (turnId: string, body?: unknown, headers: Headers = {}): Sent => ({
+  method: "POST",
+  path: `${oneTurn(turnId).path}/cancel`,
+  headers,
+  body,
+});
+
 /** Refused with one fault at this path; nothing was done. */
 export const expectRefused = async (
   request: Sent,
@@ -65,8 +82,16 @@ export interface BusyService extends Service {
   readonly finish: () => void;
 }
 
-/** A service whose turn "k" waits for its model until `finish`; the model answers the next with "ok". */
-export const busyService = async ({ remainingMs = 28_000 } = {}): Promise<BusyService> => {
+interface BusyOptions {
+  readonly store?: SessionStore;
+  readonly remainingMs?: number;
+}
+
+/** A service whose turn "k" waits for its model until `finish`; the model answers the next ones with "ok". */
+export const busyService = async ({
+  remainingMs = 28_000,
+  ...options
+}: BusyOptions = {}): Promise<BusyService> => {
   const gate = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const slow = async (): Promise<Message> => {
@@ -74,8 +99,62 @@ export const busyService = async ({ remainingMs = 28_000 } = {}): Promise<BusySe
     await gate.promise;
     return assistantMessage("at last");
   };
-  const served = service({ replies: [slow, assistantMessage("ok")] });
+  const served = service({ ...options, replies: [slow, ...OKS] });
   const running = call(served.handler, { ...keyed("k"), remainingMs });
   await asked.promise;
   return { ...served, running, finish: gate.resolve };
+};
+
+const OKS = Array.from({ length: 50 }, () => assistantMessage("ok"));
+
+export interface WorkingService extends BusyService {
+  /** How often the tool was started. */
+  readonly starts: () => number;
+}
+
+/**
+ * A service whose turn "k" is in the midst of a tool call, which mustn't be repeated, until `finish`.
+ * The model answers with "ok" then, or as `next` says.
+ */
+export const workingService = async ({
+  remainingMs = 28_000,
+  next = [],
+  ...options
+}: BusyOptions & { readonly next?: readonly ScriptedReply[] } = {}): Promise<WorkingService> => {
+  const gate = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  let starts = 0;
+  const work = tool({
+    name: "work",
+    description: "",
+    parameters: {},
+    run: async () => {
+      starts++;
+      started.resolve();
+      await gate.promise;
+      return "worked";
+    },
+  });
+  const first = assistantMessage("", [{ id: "c", name: "work", arguments: {} }]);
+  const served = service({ ...options, tools: [work], replies: [first, ...next, ...OKS] });
+  const running = call(served.handler, { ...keyed("k"), remainingMs });
+  await started.promise;
+  return { ...served, running, finish: gate.resolve, starts: () => starts };
+};
+
+/** Lets the service's time pass, a few times faster than it does, until it has come so far. */
+export const passUntil = async (clock: SettableClock, isSo: () => boolean): Promise<void> => {
+  for (; !isSo(); await sleep(5)) clock.advance(25);
+};
+
+export const passUntilAnswered = async (
+  clock: SettableClock,
+  answer: Promise<Reply>,
+): Promise<Reply> => {
+  let isAnswered = false;
+  const ends = answer.finally(() => {
+    isAnswered = true;
+  });
+  await passUntil(clock, () => isAnswered);
+  return ends;
 };

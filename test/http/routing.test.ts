@@ -12,6 +12,9 @@ describe("routes", () => {
     ["/v1/sessions/s/messages", "GET"],
     ["/v1/sessions/s/snapshot", "GET, PUT"],
     ["/v1/sessions/s/turns", "GET, POST"],
+    ["/v1/sessions/s/turns/k", "GET"],
+    ["/v1/sessions/s/turns/cancel", "GET"],
+    ["/v1/sessions/s/turns/k/cancel", "POST"],
     ["/v1/sessions/s/fork", "POST"],
   ])("of %s take %s, and tell so to every other method (H03)", async (path, allow) => {
     const { handler } = service();
@@ -44,7 +47,11 @@ describe("routes", () => {
     "/v1/sessions/s//messages",
     "/v1/sessions/s/messages//",
     "/v1/sessions/s/nothing",
-    "/v1/sessions/s/turns/k",
+    "/v1/sessions/s/turns//cancel",
+    "/v1/sessions/s/turns/k/stop",
+    "/v1/sessions/s/turns/k//cancel",
+    "/v1/sessions/s/turns/k/cancel/x",
+    "/v1/sessions/s/messages/k/cancel",
     "/v1/sessions/s/messages/1",
     "/v1/sessions/s/t/u/v/w",
     "/v1/%zz",
@@ -67,14 +74,22 @@ describe("routes", () => {
     const { handler } = service();
     const created = await call(handler, { ...create, path: "/v1/sessions/" });
     expect(created).toMatchObject({ status: 201, headers: { location: "/dev/v1/sessions/s" } });
-    const turn = { method: "POST", path: "/v1/sessions/s/turns/", body: { input: "hi" } };
+    const turn = {
+      method: "POST",
+      path: "/v1/sessions/s/turns/",
+      headers: { "idempotency-key": "k" },
+      body: { input: "hi" },
+    };
     expect((await call(handler, turn)).status).toBe(200);
+    const cancel = { method: "POST", path: "/v1/sessions/s/turns/k/cancel/" };
+    expect((await call(handler, cancel)).status).toBe(204);
     for (const path of [
       "/ping/",
       "/v1/sessions/s/",
       "/v1/sessions/",
       "/v1/sessions/s/messages/",
       "/v1/sessions/s/turns/",
+      "/v1/sessions/s/turns/k/",
       "/v1/sessions/s/snapshot/",
     ]) {
       expect((await call(handler, { method: "GET", path })).status).toBe(200);
@@ -108,16 +123,20 @@ describe("routes", () => {
       const turn = {
         method: "POST",
         path: "/v1/sessions/s/turns",
+        headers: { "idempotency-key": "k" },
         body: { input: "hi" },
         basePath,
       };
       expect((await call(handler, turn)).status).toBe(200);
+      const cancel = { method: "POST", path: "/v1/sessions/s/turns/k/cancel", basePath };
+      expect((await call(handler, cancel)).status).toBe(204);
       for (const path of [
         "/ping",
         "/v1/sessions/s",
         "/v1/sessions",
         "/v1/sessions/s/messages",
         "/v1/sessions/s/turns",
+        "/v1/sessions/s/turns/k",
         "/v1/sessions/s/snapshot",
       ]) {
         expect((await call(handler, { method: "GET", path, basePath })).status).toBe(200);

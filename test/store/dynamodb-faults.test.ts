@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { Agent } from "../../lib/agent/agent.ts";
 import { assistantMessage } from "../../lib/session/message.ts";
 import { dynamoClient } from "../../lib/store/dynamodb/client.ts";
-import { encodeHead } from "../../lib/store/dynamodb/item.ts";
-import { headKey } from "../../lib/store/dynamodb/keys.ts";
+import { encodeHead, encodeOpen } from "../../lib/store/dynamodb/item.ts";
+import { headKey, turnRecordKey } from "../../lib/store/dynamodb/keys.ts";
 import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
 import {
   DamagedSessionError,
@@ -19,8 +19,11 @@ import { createTurns } from "../../lib/turns/turns.ts";
 import { settableClock } from "../support/clock.ts";
 import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
 import { type Fault, faultyClient, type SentRequest } from "../support/faulty.ts";
-import { claimOn, head, hex, NOW_MS, newKey, openTurn } from "../support/heads.ts";
+import { claimOn, HASH, head, hex, NOW_MS, newKey, openTurn } from "../support/heads.ts";
 import { scriptedModel } from "../support/models.ts";
+
+/** As it is stored. */
+const OPEN = encodeOpen(openTurn());
 
 const KEYS = { region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
 
@@ -206,6 +209,32 @@ describe.each(dynamoEngines())("on $name", ({ endpoint }) => {
       { recent: { k: { a: 5, v: 1, h: new Uint8Array() } } },
       /recent\.k\.a:/,
     ],
+    [
+      "an outcome that is none",
+      { recent: { k: { a: new Uint8Array(), v: 1, h: new Uint8Array(), o: "gone" } } },
+      /recent\.k\.o: must be interrupted or abandoned/,
+    ],
+    [
+      "an outcome of another kind",
+      { recent: { k: { a: new Uint8Array(), v: 1, h: new Uint8Array(), o: 1 } } },
+      /recent\.k\.o: must be interrupted or abandoned, not a number/,
+    ],
+    ["an open turn that is none", { open: "turn" }, /open: must be a map/],
+    ["an open turn without an id", { open: { ...OPEN, t: null } }, /open\.t: must be text/],
+    ["an open turn without a hash", { open: { ...OPEN, h: "0123" } }, /open\.h: must be bytes/],
+    [
+      "an open turn without input",
+      { open: { ...OPEN, i: null } },
+      /open\.i: must be text or bytes/,
+    ],
+    [
+      "an open turn without a beginning",
+      { open: { ...OPEN, s: "now" } },
+      /open\.s: must be a number/,
+    ],
+    ["steps that are no list", { open: { ...OPEN, k: {} } }, /open\.k: must be a list/],
+    ["a revision as text", { open: { ...OPEN, r: "1" } }, /open\.r: must be a number/],
+    ["a claim without a turn", { claim: { a: new Uint8Array(), u: 1 } }, /claim\.t: must be text/],
     ["metadata that is no object", { metadata: "[]" }, /metadata/],
     ["a newer format", { format: 2 }, /format: is 2/],
     ["no history at all", { tail: null }, /tail/],
@@ -233,6 +262,35 @@ describe.each(dynamoEngines())("on $name", ({ endpoint }) => {
       expect(model.calls).toHaveLength(0);
     },
   );
+
+  test("a record without an outcome is one of a turn that is done", async () => {
+    const { tableName, client } = await freshTable(endpoint);
+    const store = dynamoSessionStore({ client, tableName });
+    const it = head();
+    const place = { key: it, incarnation: it.incarnation };
+    const bare = { a: Buffer.from(hex(), "hex"), v: 3, h: Buffer.from(HASH, "hex") };
+    const done = {
+      attempt: bare.a.toString("hex"),
+      version: 3,
+      requestHash: HASH,
+      outcome: "done",
+    };
+    const put = (Item: Record<string, unknown>) =>
+      client.send(new PutCommand({ TableName: tableName, Item }));
+    await put({ ...encodeHead(it), recent: { k: bare } });
+    expect((await store.read(it))?.recent).toEqual(new Map([["k", done]]));
+    await put({ ...turnRecordKey(place, "k"), ...bare });
+    expect(await store.findTurn(place, "k")).toEqual(done);
+
+    await put({ ...turnRecordKey(place, "k"), ...bare, o: "interrupted" });
+    expect(await store.findTurn(place, "k")).toEqual({ ...done, outcome: "interrupted" });
+    await put({ ...turnRecordKey(place, "k"), ...bare, o: "gone" });
+    const damaged = store.findTurn(place, "k");
+    await expect(damaged).rejects.toThrow(DamagedSessionError);
+    await expect(damaged).rejects.toThrow(
+      `session ${it.sessionId}, a turn's record: o: must be interrupted or abandoned`,
+    );
+  });
 
   test("a number of 17 digits from another writer doesn't slip in rounded (C06)", async () => {
     const { tableName, client } = await freshTable(endpoint);

@@ -66,7 +66,7 @@ export const worldOn = async (endpoint: string, startMs = BIRTH_MS) => {
       await turns.run({ ...key, input: "hello" });
       return key;
     },
-    /** With segments, records of callers' turns, and a turn in parts. */
+    /** With segments, records of callers' turns, a turn in parts, and the pieces of its input. */
     long: async (key = newKey()): Promise<SessionKey> => {
       for (const [n, bytes] of [1500, 6000, 1500, 1500].entries()) {
         await turns.run({

@@ -25,6 +25,7 @@ import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
 import { faultyClient } from "../support/faulty.ts";
 import { claimOn, commitOf, doneTurn, head, NOW_MS, newKey, openTurn } from "../support/heads.ts";
 import { scriptedModel } from "../support/models.ts";
+import { sizeOf } from "./item-size.ts";
 
 describe.each(dynamoEngines())("history on $name", ({ endpoint }) => {
   const open = async (cacheBytes?: number) => {
@@ -399,18 +400,3 @@ const randomText = (bytes: number): string =>
   randomBytes(Math.ceil((bytes * 3) / 4))
     .toString("base64")
     .slice(0, bytes);
-
-/** As DynamoDB counts: names and values in UTF-8; a number at one byte for two digits, and one more. */
-const sizeOf = (value: unknown): number => {
-  if (value instanceof Uint8Array) return value.length;
-  if (typeof value === "string") return Buffer.byteLength(value);
-  if (typeof value === "number") return Math.ceil(String(value).length / 2) + 1;
-  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + 1 + sizeOf(item), 3);
-  if (typeof value === "object" && value !== null) {
-    return Object.entries(value).reduce(
-      (sum, [name, item]) => sum + Buffer.byteLength(name) + sizeOf(item) + 1,
-      3,
-    );
-  }
-  return 1;
-};

@@ -32,7 +32,9 @@ describe.each(dynamoEngines())("the sweeper on $name", ({ endpoint }) => {
     await world.long();
     const fork = await world.sessions.fork(await world.long());
     const dying = await itemsIn(world);
-    expect(new Set(dying.map(({ sk }) => String(sk)[0]))).toEqual(new Set(["H", "S", "T", "P"]));
+    expect(new Set(dying.map(({ sk }) => String(sk)[0]))).toEqual(
+      new Set(["H", "S", "T", "P", "O"]),
+    );
     expect(dying.filter(isOf(fork)).length).toBeGreaterThan(1);
     world.clock.advance(10 * DAY_MS);
     const living = await world.long();

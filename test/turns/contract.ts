@@ -432,7 +432,7 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       const paused = run({ ...key, input: "slow" });
       await expect.poll(() => model.calls.length).toBe(1);
       clock.advance(33_000, { wake: false });
-      await run({ ...key, input: "quick" });
+      await start(model, { clock }).run({ ...key, input: "quick" });
       const after = await store.read(key);
       gate.resolve(assistantMessage("too late"));
       await expect(paused).rejects.toThrow(TurnSupersededError);
@@ -446,7 +446,7 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       const paused = run({ ...key, turnId: "k", input: "Hi" });
       await expect.poll(() => model.calls.length).toBe(1);
       clock.advance(33_000, { wake: false });
-      const done = await run({ ...key, turnId: "k", input: "Hi" });
+      const done = await start(model, { clock }).run({ ...key, turnId: "k", input: "Hi" });
       gate.resolve(assistantMessage("another answer"));
       expect(await paused).toEqual({ ...done, replayed: true });
       expect((await historyOf(key)).map(({ content }) => content)).toEqual([
@@ -485,7 +485,7 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       const paused = run({ ...key, input: "slow" });
       await expect.poll(() => model.calls.length).toBe(1);
       clock.advance(33_000, { wake: false });
-      await run({ ...key, input: "quick" });
+      await start(model, { clock }).run({ ...key, input: "quick" });
       clock.wake();
       await expect(paused).rejects.toThrow(TurnSupersededError);
     });

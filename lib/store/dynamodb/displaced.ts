@@ -1,4 +1,6 @@
 /** What a turn that loses its place leaves behind, and the conditions that nothing of it is lost unseen. */
+import { encodeTurn } from "../codec.ts";
+import { hash } from "../keys.ts";
 import type { Displaced, Head } from "../store.ts";
 import { append } from "./commit.ts";
 import * as when from "./conditions.ts";
@@ -18,21 +20,26 @@ export const asSeen = (seen: Head): string[] => [
 export const seenValues = ({ incarnation, fence, claim, open }: Head): Item => ({
   incarnation: bytes(incarnation),
   seen_fence: fence,
-  ...(claim ? { seen_attempt: bytes(claim.attempt) } : {}),
+  ...(claim ? { seen_attempt: bytes(claim.attempt), seen_until_ms: claim.untilMs } : {}),
   ...(open ? { seen_turn_id: open.turnId, seen_revision: open.revision } : {}),
 });
 
-/** @param by `attempt`: the one that takes the place; it names the parts of an interrupted turn that is too large for HEAD */
 export const displacedChange = async (
   parts: Parts,
   seen: Head,
-  by: { readonly displaced: Displaced | undefined; readonly attempt: string },
+  displaced: Displaced | undefined,
 ): Promise<Required<Omit<Change, "remove">>> => {
-  const { displaced, attempt } = by;
   if (!displaced) return { set: [], condition: [], values: {}, names: {} };
   const { interrupted: turn, turnKey, record } = displaced;
   const appended =
-    turn && (await append(parts, { head: seen, turn, attempt, from: seen.tailFrom }));
+    turn &&
+    (await append(parts, {
+      head: seen,
+      turn,
+      // Tried again, it may hold more, and one attempt must not write two turns under one name.
+      attempt: hash(encodeTurn(turn)),
+      from: seen.tailFrom,
+    }));
   return {
     set: ["#recent.#displaced_key = :displaced", ...(appended?.set ?? [])],
     condition: appended ? [when.VERSION_UNCHANGED] : [],

@@ -37,6 +37,14 @@ export class Fields {
     return value;
   }
 
+  /** One of a few. */
+  word<T extends string>(name: string, known: readonly T[]): T {
+    const value = this.#map[name];
+    const word = known.find((it) => it === value);
+    if (word === undefined) throw this.#fault(name, known.join(" or "));
+    return word;
+  }
+
   list(name: string): unknown[] {
     const values = this.#map[name];
     if (!Array.isArray(values)) throw this.#fault(name, "a list");

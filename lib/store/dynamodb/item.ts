@@ -71,8 +71,12 @@ const PREVIEW_LENGTH = 300;
 const encodeInput = (input: string): { readonly i: Content; readonly n?: number } => {
   const content = encodeContent(input);
   if (contentBytes(content) <= MAX_INLINE_BYTES) return { i: content };
-  return { i: input.slice(0, PREVIEW_LENGTH).toWellFormed(), n: split(content).length };
+  const preview = input.slice(0, PREVIEW_LENGTH).replace(HALF_A_CHARACTER, "");
+  return { i: preview, n: split(content).length };
 };
+
+/** What a cut inside a surrogate pair leaves at the end. */
+const HALF_A_CHARACTER = /[\uD800-\uDBFF]$/;
 
 /** An open turn without steps. */
 export const encodeOpen = (open: OpenTurn): Item => ({
@@ -153,11 +157,8 @@ export const decodeRecent = (recent: Fields): RecentTurn => ({
   attempt: recent.id("a"),
   version: recent.number("v"),
   requestHash: recent.id("h"),
-  outcome: recent.has("o") ? decodeOutcome(recent.text("o")) : "done",
+  outcome: recent.has("o") ? recent.word("o", NAMED_OUTCOMES) : "done",
 });
 
-const decodeOutcome = (text: string): Outcome => {
-  if (text !== "interrupted" && text !== "abandoned")
-    throw invalid("o", "must be interrupted or abandoned");
-  return text;
-};
+/** The usual one isn't spelled out. */
+const NAMED_OUTCOMES: readonly Outcome[] = ["interrupted", "abandoned"];

@@ -4,6 +4,7 @@
  * The input is the exception: its turn's claim names it first, since only the claim's answer tells
  * the incarnation. Its name is its content's hash, so whoever tries the turn writes the same.
  */
+import { childPath, invalid } from "../../session/invalid.ts";
 import type { OpenTurn, TurnStep } from "../../session/turn.ts";
 import { decodeResults, decodeStep, encodeStep, reading } from "../codec.ts";
 import { DamagedSessionError } from "../errors.ts";
@@ -39,6 +40,7 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
 
   const readNamed = async (head: Head, name: string, count: number): Promise<string> => {
     const { version: number } = head;
+    if (!isCount(count)) throw invalid(name, `can't have ${count} pieces`);
     const pieces = await Promise.all(
       Array.from({ length: count }, (_, index) =>
         readPiece(table, openPartKey(placeOf(head), { number, name, index })),
@@ -63,21 +65,23 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
     return { p: name, n: await writeNamed(head, name, content) };
   };
 
-  const textOf = async (head: Head, value: unknown): Promise<string> => {
-    if (typeof value === "string" || value instanceof Uint8Array) {
-      return decodeContent(value, "open.k");
-    }
-    const named = new Fields(value, "open.k");
+  const textOf = async (head: Head, value: unknown, path: string): Promise<string> => {
+    if (typeof value === "string" || value instanceof Uint8Array) return decodeContent(value, path);
+    const named = new Fields(value, path);
     return readNamed(head, named.text("p"), named.number("n"));
   };
 
-  const stepOf = async (head: Head, value: unknown): Promise<TurnStep> => {
-    const fields = new Fields(value, "open.k");
-    const step = decodeStep(await textOf(head, fields.value("m")), "open.k");
-    const results = fields.has("x")
-      ? decodeResults(await textOf(head, fields.value("x")), "open.k")
-      : step.message.toolCalls.map(() => null);
-    return { ...step, results };
+  const stepOf = async (head: Head, value: unknown, path: string): Promise<TurnStep> => {
+    const fields = new Fields(value, path);
+    const [message, results] = [childPath(path, "m"), childPath(path, "x")];
+    const step = decodeStep(await textOf(head, fields.value("m"), message), message);
+    const calls = step.message.toolCalls;
+    if (!fields.has("x")) return { ...step, results: calls.map(() => null) };
+    const kept = decodeResults(await textOf(head, fields.value("x"), results), results);
+    if (kept.length !== calls.length) {
+      throw invalid(results, `has ${kept.length} results for ${calls.length} tool calls`);
+    }
+    return { ...step, results: kept };
   };
 
   const read: OpenTurns["read"] = async (head) => {
@@ -86,14 +90,17 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
   };
 
   const wholeOf = async (head: Head, fields: Fields): Promise<WholeOpenTurn | undefined> => {
-    const { open } = head;
-    if (!open || fields.id("incarnation") !== head.incarnation || !fields.has("open"))
+    if (!head.open || fields.id("incarnation") !== head.incarnation || !fields.has("open"))
       return undefined;
+    const { revision, ...open } = head.open;
     const stored = fields.fields("open");
-    if (stored.text("t") !== open.turnId || stored.number("r") !== open.revision) return undefined;
+    const isSame = stored.text("t") === open.turnId && stored.id("h") === open.requestHash;
+    if (!isSame || stored.number("r") !== revision) return undefined;
     const [input, steps] = await Promise.all([
       stored.has("n") ? readNamed(head, inputName(open), stored.number("n")) : open.input,
-      Promise.all(stored.list("k").map((step) => stepOf(head, step))),
+      Promise.all(
+        stored.list("k").map((step, index) => stepOf(head, step, childPath("open.k", index))),
+      ),
     ]);
     return { ...open, input, steps };
   };
@@ -128,6 +135,11 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
 
   return { saveInput, read, checkpoint };
 };
+
+/** One that `openPartKey` can number. */
+const isCount = (count: number): boolean => count > 0 && count <= MAX_PIECES;
+
+const MAX_PIECES = 9999;
 
 const inputName = ({ requestHash }: OpenTurn): string => `i#${short(requestHash)}`;
 

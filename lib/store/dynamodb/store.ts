@@ -96,7 +96,7 @@ export const sessionStoreOn = (
     takeOver: async ({ seen, displaced, ...claim }) => {
       const resumes =
         seen.open?.turnId === claim.open.turnId && seen.open.requestHash === claim.open.requestHash;
-      const kept = await displacedChange(parts, seen, { displaced, attempt: claim.claim.attempt });
+      const kept = await displacedChange(parts, seen, displaced);
       return granted(
         await table.update(headKey(claim.key), {
           set: [...GRANT, ...(resumes ? [] : ["#open = :open"]), ...kept.set],
@@ -108,7 +108,7 @@ export const sessionStoreOn = (
     },
 
     displace: async ({ key, seen, displaced, nowMs }) => {
-      const kept = await displacedChange(parts, seen, { displaced, attempt: "" });
+      const kept = await displacedChange(parts, seen, displaced);
       return written(
         await table.change(headKey(key), {
           set: kept.set,

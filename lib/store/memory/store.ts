@@ -5,6 +5,7 @@ import {
   type Claim,
   type ClaimResult,
   type Commit,
+  type Displace,
   type Displaced,
   type Head,
   type Held,
@@ -14,6 +15,7 @@ import {
   type RecentTurn,
   type SessionKey,
   type SessionStore,
+  type TakeOver,
   TOMBSTONE_SECONDS,
 } from "../store.ts";
 
@@ -66,17 +68,17 @@ export const memorySessionStore = (): SessionStore => {
         return grant(stood, claim);
       }),
 
-    takeOver: async ({ seen, displaced, ...claim }) =>
-      write(claim.key, (stood) =>
-        isAsSeen(stood, seen) && claimable(stood, claim)
-          ? { ...grant(stood, claim), ...(displaced ? withDisplaced(stood, displaced) : {}) }
+    takeOver: async (takeOver) =>
+      write(takeOver.key, (stood) =>
+        isAsSeen(stood, takeOver) && claimable(stood, takeOver)
+          ? { ...grant(stood, takeOver), ...withDisplaced(stood, takeOver.displaced) }
           : undefined,
       ),
 
-    displace: async ({ key, seen, displaced, nowMs }) =>
-      write(key, (stood) =>
-        isAsSeen(stood, seen) && isAlive(stood, nowMs)
-          ? unclaimed({ ...stood, ...(displaced ? withDisplaced(stood, displaced) : {}) })
+    displace: async (displace) =>
+      write(displace.key, (stood) =>
+        isAsSeen(stood, displace) && isAlive(stood, displace.nowMs)
+          ? unclaimed({ ...stood, ...withDisplaced(stood, displace.displaced) })
           : undefined,
       ),
 
@@ -155,12 +157,11 @@ export const memorySessionStore = (): SessionStore => {
     saveInput: async () => {},
 
     openTurn: async (head) => {
-      const { open } = find(head) ?? {};
-      if (!open || open.turnId !== head.open?.turnId || open.revision !== head.open.revision)
-        return undefined;
-      const { steps, input } = opened.get(head.incarnation) ?? { steps: [], input: open.input };
-      const { revision: _, ...turn } = open;
-      return structuredClone({ ...turn, input, steps });
+      const stood = find(head);
+      if (!stood?.open || !isSameOpen(stood, head)) return undefined;
+      if (stood.open.revision !== head.open?.revision) return undefined;
+      const { revision: _, ...turn } = stood.open;
+      return structuredClone({ ...turn, steps: [], ...opened.get(head.incarnation) });
     },
 
     turns: async (head, { from, to }) => {
@@ -209,6 +210,7 @@ export const memorySessionStore = (): SessionStore => {
     purge: async ({ incarnation }) => {
       sealedTurns.delete(incarnation);
       records.delete(incarnation);
+      opened.delete(incarnation);
     },
   };
 };
@@ -229,25 +231,30 @@ const grant = (head: Head, claim: Claim): Head => ({
   open: isSameTurn(head, claim) && head.open ? head.open : { ...claim.open, steps: 0, revision: 0 },
 });
 
-const isAsSeen = (stood: Head | undefined, seen: Head): stood is Head =>
+const isAsSeen = (
+  stood: Head | undefined,
+  { seen, displaced }: TakeOver | Displace,
+): stood is Head =>
   stood?.incarnation === seen.incarnation &&
   stood.fence === seen.fence &&
   stood.claim?.attempt === seen.claim?.attempt &&
+  stood.claim?.untilMs === seen.claim?.untilMs &&
   stood.open?.turnId === seen.open?.turnId &&
-  stood.open?.revision === seen.open?.revision;
+  stood.open?.revision === seen.open?.revision &&
+  (!displaced?.interrupted || stood.version === seen.version);
 
 const isSameOpen = (stood: Head | undefined, head: Head): boolean =>
   stood?.incarnation === head.incarnation &&
   stood.open?.turnId === head.open?.turnId &&
   stood.open?.requestHash === head.open?.requestHash;
 
-const withDisplaced = (
-  stood: Head,
-  { turnKey, record, interrupted }: Displaced,
-): Partial<Head> => ({
-  recent: new Map(stood.recent).set(turnKey, record),
-  ...(interrupted ? appended(stood, interrupted) : {}),
-});
+const withDisplaced = (stood: Head, displaced: Displaced | undefined): Partial<Head> =>
+  displaced
+    ? {
+        recent: new Map(stood.recent).set(displaced.turnKey, displaced.record),
+        ...(displaced.interrupted ? appended(stood, displaced.interrupted) : {}),
+      }
+    : {};
 
 const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pick<Head, "claim">> =>
   head?.incarnation === held.incarnation &&

@@ -1,0 +1,418 @@
+/** What every session store has to keep of a turn that loses its place, and of what was seen of it. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { assistantMessage, toolMessage, userMessage } from "../../lib/session/message.ts";
+import type { DoneTurn } from "../../lib/session/turn.ts";
+import { encodeTurn } from "../../lib/store/codec.ts";
+import { turnKey } from "../../lib/store/keys.ts";
+import type {
+  Displaced,
+  Head,
+  RecentTurn,
+  SessionKey,
+  SessionStore,
+  TakeOver,
+  WriteResult,
+} from "../../lib/store/store.ts";
+import {
+  claimOn,
+  commitOf,
+  doneTurn,
+  HASH,
+  head,
+  hex,
+  NOW_MS,
+  NOW_SECONDS,
+  openTurn,
+} from "../support/heads.ts";
+import {
+  append,
+  checkpointOf,
+  claimOf,
+  headOf,
+  heldBy,
+  keep,
+  keyOf,
+  noise,
+  running,
+  step,
+  stored,
+} from "./open-turns.ts";
+
+export const displacedContract = (name: string, open: () => Promise<SessionStore>): void => {
+  describe(`${name} as a store of displaced turns`, () => {
+    let store: SessionStore;
+    beforeAll(async () => {
+      store = await open();
+    });
+
+    /** A turn that has kept a step, on a session with a turn before it. */
+    const started = async (): Promise<Head> => {
+      const first = await stored(store);
+      await append(store, keyOf(first), doneTurn({ turnId: "turn-0" }));
+      const it = await claimOf(store, keyOf(first));
+      return keep(store, it, { steps: [step("rain")] });
+    };
+    const took = async (write: TakeOver): Promise<Head> => {
+      const result = await store.takeOver(write);
+      if (!result.applied) throw new Error("the take-over was refused");
+      expect(await headOf(store, write.key)).toEqual(result.head);
+      return result.head;
+    };
+    const history = async (key: SessionKey): Promise<DoneTurn[]> => {
+      const it = await headOf(store, key);
+      return store.turns(it, { from: 1, to: it.version });
+    };
+    /** Until HEAD has forgotten all that was there. */
+    const pushOut = async (key: SessionKey): Promise<void> => {
+      for (let n = 0; n < 8; n++) {
+        const messages = [userMessage("more"), assistantMessage(noise(1700, n))];
+        await append(store, key, doneTurn({ turnId: `later-${n}`, messages }));
+      }
+    };
+    const expectRefused = async (
+      write: Promise<WriteResult>,
+      stands: Head | undefined,
+      key: SessionKey,
+    ) => {
+      expect(await write).toEqual({ applied: false, seen: stands });
+      expect(await store.read(key)).toEqual(stands);
+    };
+
+    describe("takeOver of an abandoned turn", () => {
+      test("replaces it, and records how it ended", async () => {
+        const seen = await started();
+        const write = by("turn-2", seen, abandoned(seen));
+        const after = await took(write);
+        expect(after).toEqual({
+          ...seen,
+          fence: seen.fence + 1,
+          claim: write.claim,
+          open: openTurn({ turnId: "turn-2" }),
+          recent: new Map(seen.recent).set(turnKey("turn-1"), {
+            attempt: seen.claim?.attempt ?? "",
+            version: 2,
+            requestHash: HASH,
+            outcome: "abandoned",
+          }),
+        });
+        expect(await store.openTurn(after)).toMatchObject({ turnId: "turn-2", steps: [] });
+        expect(await history(write.key)).toMatchObject([{ turnId: "turn-0" }]);
+      });
+
+      test("refuses a later try of it, which sees the record", async () => {
+        const seen = await started();
+        const after = await took(by("turn-2", seen, abandoned(seen)));
+        await expectRefused(store.takeOver(by("turn-1", after)), after, keyOf(after));
+        await store.release({ ...heldBy(after), keepOpen: false });
+        const free = await headOf(store, keyOf(seen));
+        const late = store.claim(claimOn(keyOf(seen)));
+        await expectRefused(late, free, keyOf(seen));
+        expect(free.recent.get(turnKey("turn-1"))?.outcome).toBe("abandoned");
+      });
+
+      test("is remembered when HEAD has forgotten it", async () => {
+        const seen = await started();
+        const { record } = abandoned(seen);
+        await store.commit(commitOf(await took(by("turn-2", seen, abandoned(seen)))));
+        await pushOut(keyOf(seen));
+        const now = await headOf(store, keyOf(seen));
+        expect(now.recent.has(turnKey("turn-1"))).toBe(false);
+        const place = { key: keyOf(seen), incarnation: seen.incarnation };
+        expect(await store.findTurn(place, turnKey("turn-1"))).toEqual(record);
+        expect(await history(keyOf(seen))).toHaveLength(10);
+      });
+
+      test("of a turn that nobody runs does the same", async () => {
+        const it = await started();
+        await store.release({ ...heldBy(it), keepOpen: true });
+        const seen = await headOf(store, keyOf(it));
+        const displaced = {
+          ...abandoned(seen),
+          record: { ...abandoned(seen).record, attempt: "" },
+        };
+        const after = await took(by("turn-2", seen, displaced));
+        expect(after.recent.get(turnKey("turn-1"))).toEqual(displaced.record);
+      });
+
+      test("without a record leaves nothing of it, and it may be run again", async () => {
+        const seen = await started();
+        const after = await took(by("turn-2", seen));
+        expect(after.recent).toEqual(seen.recent);
+        const again = await took(by("turn-1", after));
+        expect(await store.openTurn(again)).toMatchObject({ turnId: "turn-1", steps: [] });
+      });
+
+      test("lets one of ten win, with its record", async () => {
+        const seen = await started();
+        const writes = Array.from({ length: 10 }, (_, n) =>
+          by(`turn-${n + 2}`, seen, abandoned(seen)),
+        );
+        const results = await Promise.all(writes.map((write) => store.takeOver(write)));
+        expect(results.filter(({ applied }) => applied)).toHaveLength(1);
+        const winner = writes[results.findIndex(({ applied }) => applied)];
+        const now = await headOf(store, keyOf(seen));
+        expect(now).toMatchObject({ fence: seen.fence + 1, claim: winner?.claim });
+        expect(now.recent.get(turnKey("turn-1"))).toEqual(abandoned(seen).record);
+      });
+    });
+
+    describe("takeOver of an interrupted turn", () => {
+      const sizes: [string, string][] = [
+        ["small", "rain"],
+        ["of 3 KB", noise(3000)],
+        ["of 5 MB", noise(5_000_000)],
+      ];
+      test.each(sizes)("puts it into the history, %s", async (_what, result) => {
+        const seen = await started();
+        const displaced = interrupted(seen, result);
+        const turn = displaced.interrupted ?? doneTurn();
+        const after = await took(by("turn-2", seen, displaced));
+        expect(after).toMatchObject({
+          version: 3,
+          fence: seen.fence + 1,
+          tailFrom: seen.tailFrom,
+          updatedAt: turn.finishedAt,
+          counts: {
+            messages: seen.counts.messages + turn.messages.length,
+            turns: seen.counts.turns + 1,
+            bytes: seen.counts.bytes + Buffer.byteLength(encodeTurn(turn)),
+          },
+          open: { turnId: "turn-2", steps: 0, revision: 0 },
+        });
+        expect(after.recent).toEqual(new Map(seen.recent).set(turnKey("turn-1"), displaced.record));
+        expect(await history(keyOf(seen))).toEqual([doneTurn({ turnId: "turn-0" }), turn]);
+
+        await store.commit(commitOf(after));
+        expect(await history(keyOf(seen))).toEqual([
+          doneTurn({ turnId: "turn-0" }),
+          turn,
+          doneTurn({ turnId: "turn-2" }),
+        ]);
+        await pushOut(keyOf(seen));
+        expect((await headOf(store, keyOf(seen))).recent.has(turnKey("turn-1"))).toBe(false);
+        const place = { key: keyOf(seen), incarnation: seen.incarnation };
+        expect(await store.findTurn(place, turnKey("turn-1"))).toEqual(displaced.record);
+        expect((await history(keyOf(seen)))[1]).toEqual(turn);
+      });
+
+      test("a try that saw too little changes nothing of the turn that a later one kept", async () => {
+        const early = await started();
+        const seen = await keep(store, early, { steps: [step("snow")] });
+        const write = by("turn-2", seen, interrupted(seen, noise(500_000, 2)));
+        const refused = { ...write, seen: early, displaced: interrupted(early, noise(500_000, 1)) };
+        await expectRefused(store.takeOver(refused), seen, write.key);
+        const after = await took(write);
+        await expectRefused(store.takeOver(refused), after, write.key);
+        expect((await history(write.key))[1]).toEqual(write.displaced?.interrupted);
+      });
+    });
+
+    const kinds: [string, (seen: Head) => Displaced | undefined][] = [
+      ["leaves a record", (seen) => abandoned(seen)],
+      ["leaves a turn of the history", (seen) => interrupted(seen, "rain")],
+      ["leaves nothing", () => undefined],
+    ];
+    const writes: [string, (seen: Head, displaced?: Displaced) => Promise<WriteResult>][] = [
+      ["takeOver", (seen, displaced) => store.takeOver(by("turn-2", seen, displaced))],
+      ["displace", (seen, displaced) => store.displace(displaceOf(seen, displaced))],
+    ];
+    const claim = { attempt: hex(), turnId: "turn-1", untilMs: NOW_MS };
+    const both = { fence: 3, claim, open: openTurn() };
+    const onlyOpen = { fence: 3, open: openTurn() };
+    const onlyClaim = { fence: 3, claim };
+    const moved: [string, Partial<Head>, (it: Head) => Head][] = [
+      ["another fence", both, (it) => ({ ...it, fence: 2 })],
+      ["another fence of an unclaimed session", onlyOpen, (it) => ({ ...it, fence: 2 })],
+      ["another attempt", both, (it) => ({ ...it, claim: { ...claim, attempt: hex() } })],
+      ["an earlier end of the claim", both, (it) => ({ ...it, claim: { ...claim, untilMs: 1 } })],
+      ["no claim", both, ({ claim: _claim, ...it }) => it],
+      ["a claim where there is none", onlyOpen, (it) => ({ ...it, claim })],
+      ["another open turn", both, (it) => ({ ...it, open: openTurn({ turnId: "turn-3" }) })],
+      ["another revision", both, (it) => ({ ...it, open: openTurn({ revision: 1 }) })],
+      [
+        "another revision of a turn that nobody runs",
+        onlyOpen,
+        (it) => ({ ...it, open: openTurn({ revision: 1 }) }),
+      ],
+      ["no open turn", both, ({ open: _open, ...it }) => it],
+      ["an open turn where there is none", onlyClaim, (it) => ({ ...it, open: openTurn() })],
+      ["another incarnation", both, (it) => ({ ...it, incarnation: hex() })],
+    ];
+    describe.each(writes)("%s", (_name, write) => {
+      describe.each(kinds)("that %s", (_kind, displacedOf) => {
+        test.each(moved)("is refused where %s was seen", async (_what, fields, differently) => {
+          const it = await stored(store, fields);
+          const seen = differently(it);
+          await expectRefused(write(seen, displacedOf(it)), it, keyOf(it));
+        });
+
+        test.each<[string, Partial<Head>]>([
+          ["expired", { expiresAtSeconds: NOW_SECONDS }],
+          ["deleted", { deletedAtSeconds: NOW_SECONDS - 1 }],
+        ])("is refused on a session that is %s", async (_what, fields) => {
+          const it = await stored(store, { ...both, ...fields });
+          await expectRefused(write(it, displacedOf(it)), it, keyOf(it));
+        });
+
+        test("is refused where there is no session", async () => {
+          const it = head(both);
+          await expectRefused(write(it, displacedOf(it)), undefined, keyOf(it));
+        });
+
+        test("is refused where the turn has done more since it was seen", async () => {
+          const seen = await started();
+          const results = await keep(store, seen, { step: 0, results: ["snow"] });
+          await expectRefused(write(seen, displacedOf(seen)), results, keyOf(seen));
+          const more = await keep(store, results, { steps: [step(null)] });
+          await expectRefused(write(results, displacedOf(seen)), more, keyOf(seen));
+          expect(await store.openTurn(more)).toMatchObject({ steps: [step("snow"), step(null)] });
+        });
+
+        test("is refused where the turn has ended since it was seen", async () => {
+          const seen = await started();
+          await store.commit(commitOf(seen));
+          const done = await headOf(store, keyOf(seen));
+          await expectRefused(write(seen, displacedOf(seen)), done, keyOf(seen));
+        });
+
+        test("is applied once", async () => {
+          const seen = await started();
+          expect(await write(seen, displacedOf(seen))).toMatchObject({ applied: true });
+          const after = await headOf(store, keyOf(seen));
+          await expectRefused(write(seen, displacedOf(seen)), after, keyOf(seen));
+        });
+
+        const late: [string, (it: Head) => Promise<WriteResult>][] = [
+          ["checkpoint", (it) => store.checkpoint(checkpointOf(it, { steps: [step(null)] }))],
+          ["commit", (it) => store.commit(commitOf(it))],
+          ["heartbeat", (it) => store.renew({ ...heldBy(it), untilMs: NOW_MS + 90_000 })],
+          ["release", (it) => store.release({ ...heldBy(it), keepOpen: true })],
+        ];
+        test.each(late)("leaves the displaced runner no %s", async (_what, lateWrite) => {
+          const it = await started();
+          expect(await write(it, displacedOf(it))).toMatchObject({ applied: true });
+          await expectRefused(lateWrite(it), await headOf(store, keyOf(it)), keyOf(it));
+        });
+      });
+
+      test("with a turn of the history is refused on another version than it was seen on", async () => {
+        const it = await stored(store, { ...both, version: 2 });
+        for (const version of [1, 3]) {
+          const seen = { ...it, version };
+          await expectRefused(write(seen, interrupted(seen, "rain")), it, keyOf(it));
+        }
+        expect(await write(it, interrupted(it, "rain"))).toMatchObject({ applied: true });
+      });
+
+      test("with a record alone doesn't ask for the version", async () => {
+        const it = await stored(store, { ...both, version: 2 });
+        const seen = { ...it, version: 1 };
+        expect(await write(seen, abandoned(seen))).toMatchObject({ applied: true });
+        expect(await headOf(store, keyOf(it))).toMatchObject({ version: 2 });
+      });
+    });
+
+    describe("displace", () => {
+      test.each(kinds)("ends claim and open turn, and %s", async (_kind, displacedOf) => {
+        const seen = await started();
+        const displaced = displacedOf(seen);
+        expect(await store.displace(displaceOf(seen, displaced))).toMatchObject({ applied: true });
+        const { claim: _claim, open: _open, ...rest } = seen;
+        const turn = displaced?.interrupted;
+        const recent = new Map(seen.recent);
+        if (displaced) recent.set(displaced.turnKey, displaced.record);
+        expect(await headOf(store, keyOf(seen))).toEqual({
+          ...rest,
+          recent,
+          ...(turn
+            ? {
+                version: 3,
+                tail: [...seen.tail, turn],
+                updatedAt: turn.finishedAt,
+                counts: {
+                  messages: seen.counts.messages + turn.messages.length,
+                  turns: 2,
+                  bytes: seen.counts.bytes + Buffer.byteLength(encodeTurn(turn)),
+                },
+              }
+            : {}),
+        });
+      });
+
+      test("leaves the session to the next turn, and none to a later try of a recorded one", async () => {
+        const seen = await started();
+        await store.displace(displaceOf(seen, abandoned(seen)));
+        const free = await headOf(store, keyOf(seen));
+        await expectRefused(store.claim(claimOn(keyOf(seen))), free, keyOf(seen));
+        const next = await claimOf(store, keyOf(seen), { open: openTurn({ turnId: "turn-2" }) });
+        expect(next).toMatchObject({ fence: seen.fence + 1, open: { steps: 0, revision: 0 } });
+        expect(await store.commit(commitOf(next))).toMatchObject({ applied: true });
+      });
+
+      test("ends a turn that nobody runs", async () => {
+        const it = await started();
+        await store.release({ ...heldBy(it), keepOpen: true });
+        const seen = await headOf(store, keyOf(it));
+        expect(await store.displace(displaceOf(seen))).toMatchObject({ applied: true });
+        expect(await headOf(store, keyOf(it))).not.toHaveProperty("open");
+      });
+
+      test("keeps an interrupted turn of 5 MB", async () => {
+        const seen = await started();
+        const displaced = interrupted(seen, noise(5_000_000, 3));
+        await store.displace(displaceOf(seen, displaced));
+        expect((await history(keyOf(seen)))[1]).toEqual(displaced.interrupted);
+      });
+    });
+
+    test("a turn that is taken over while none has it keeps the history that it found", async () => {
+      const seen = await running(store);
+      const after = await took(by("turn-2", seen, interrupted(seen, "rain")));
+      expect(await history(keyOf(seen))).toMatchObject([{ turnId: "turn-1" }]);
+      await store.release({ ...heldBy(after), keepOpen: false });
+      expect(await history(keyOf(seen))).toMatchObject([{ turnId: "turn-1" }]);
+    });
+  });
+};
+
+/** Another turn, or another try, takes the place of what was seen. */
+const by = (turnId: string, seen: Head, displaced?: Displaced): TakeOver => ({
+  ...claimOn(keyOf(seen), { open: openTurn({ turnId }) }),
+  seen,
+  ...(displaced ? { displaced } : {}),
+});
+
+const displaceOf = (seen: Head, displaced?: Displaced) => ({
+  key: keyOf(seen),
+  incarnation: seen.incarnation,
+  seen,
+  nowMs: NOW_MS,
+  ...(displaced ? { displaced } : {}),
+});
+
+const recordOf = (seen: Head, outcome: RecentTurn["outcome"]): Displaced => ({
+  turnKey: turnKey("turn-1"),
+  record: {
+    attempt: seen.claim?.attempt ?? "",
+    version: seen.version,
+    requestHash: HASH,
+    outcome,
+  },
+});
+
+const abandoned = (seen: Head): Displaced => recordOf(seen, "abandoned");
+
+const interrupted = (seen: Head, result: string): Displaced => ({
+  ...recordOf(seen, "interrupted"),
+  interrupted: doneTurn({
+    turnId: "turn-1",
+    messages: [
+      userMessage("hello"),
+      assistantMessage("", [{ id: "a", name: "look", arguments: {} }]),
+      toolMessage("a", result),
+      assistantMessage("(interrupted)"),
+    ],
+    finishedAt: "2100-12-01T12:00:30.000000+00:00",
+    finish: "interrupted",
+  }),
+});

@@ -1,0 +1,437 @@
+/** What holds on every store of turns that find their session busy. */
+import { beforeAll, describe, expect, test } from "vitest";
+import { INTERRUPTED } from "../../lib/agent/results.ts";
+import { modelView } from "../../lib/agent/view.ts";
+import { assistantMessage } from "../../lib/session/message.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
+import { systemClock } from "../../lib/turns/clock.ts";
+import {
+  SessionBusyError,
+  TurnInProgressError,
+  TurnSupersededError,
+  TurnTimeoutError,
+  VersionMismatchError,
+} from "../../lib/turns/errors.ts";
+import type { TurnRequest } from "../../lib/turns/request.ts";
+import { NOW_MS } from "../support/heads.ts";
+import {
+  death,
+  gate,
+  LEASE_OVER_MS,
+  quiet,
+  type SceneOptions,
+  scene,
+  steps,
+  times,
+  USAGE,
+  watchedStore,
+} from "./scene.ts";
+
+export const busyContract = (name: string, open: () => Promise<SessionStore>): void => {
+  let store: SessionStore;
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  /** A scene with a turn that runs: in its tool `pay`, behind a finished step; or in its first model call. */
+  const busyScene = async (
+    { at = "tool", ...request }: Partial<TurnRequest> & { readonly at?: "tool" | "model" } = {},
+    options: SceneOptions = {},
+  ) => {
+    const way = gate();
+    let held = false;
+    const hold = (): Promise<void> | undefined => {
+      if (held) return undefined;
+      held = true;
+      return way.pass();
+    };
+    const plan = steps(["put"], ["read", "pay"]);
+    const it = scene(store, {
+      replies: times(99, async (messages) => {
+        const isFirst = messages.at(-1)?.content === "long work";
+        if (at === "model" && isFirst) await hold();
+        return (isFirst || messages.at(-1)?.role === "tool" ? plan : steps())(messages);
+      }),
+      does: async (tool) => {
+        if (at === "tool" && tool === "pay") await hold();
+        return `${tool} done`;
+      },
+      ...options,
+    });
+    const own = it.runner();
+    const running = own.run({ ...it.key, input: "long work", ...request });
+    running.catch(() => {});
+    await way.arrived;
+    await expect.poll(() => it.clock.sleepers()).toBe(1);
+    return { ...it, own, running, finish: way.open };
+  };
+
+  /** The runner looks at the store, as it does at least so often. */
+  const HEARTBEAT_MS = 15_000;
+
+  describe(`waiting on ${name}`, () => {
+    test("a turn gets its place behind the running one, and writes no more than that takes", async () => {
+      const it = await busyScene({ turnId: "a" });
+      const watched = watchedStore(store);
+      const leases: number[] = [];
+      const waiting = it.runner({
+        ...watched.store,
+        claim: (write) => {
+          leases.push(write.claim.untilMs - it.clock.nowMs());
+          return watched.store.claim(write);
+        },
+      });
+      const second = waiting.run({ ...it.key, turnId: "b", input: "and?", onBusy: "wait" });
+      for (let looks = 0; looks < 5; looks++) {
+        await expect.poll(() => it.clock.sleepers()).toBe(2);
+        it.clock.advance(500);
+      }
+      it.finish();
+      expect(await it.running).toMatchObject({ version: 2 });
+      await expect.poll(() => it.clock.sleepers()).toBe(1);
+      it.clock.advance(500);
+      expect(await second).toMatchObject({ version: 3 });
+      expect((await it.history()).map(({ turnId }) => turnId)).toEqual(["a", "b"]);
+      expect(it.model.calls.at(-1)?.messages).toHaveLength(8);
+      const reads = times(6, "read");
+      const run = ["claim", "seal", "turns", "saveInput", "commit"];
+      expect(watched.calls).toEqual(["claim", ...reads, ...run]);
+      expect(leases).toEqual([32_000, 32_000]);
+    });
+
+    test("the very same turn gets the running one's result", async () => {
+      const it = await busyScene({ turnId: "a" });
+      const waiting = it.runner({}, { clock: systemClock });
+      const same = waiting.run({ ...it.key, turnId: "a", input: "long work", onBusy: "wait" });
+      await quiet();
+      it.finish();
+      expect(await same).toEqual({ ...(await it.running), replayed: true });
+      expect(it.ran.map((run) => run.name)).toEqual(["put", "read", "pay"]);
+      expect(it.model.calls).toHaveLength(3);
+    });
+
+    test("the very same turn goes on where the running one failed", async () => {
+      const way = gate();
+      const plan = steps(["pay"]);
+      const fail = () => way.pass().then(() => Promise.reject(new Error("overloaded")));
+      const it = scene(store, { replies: [plan, fail, plan] });
+      const same = { ...it.key, turnId: "a", input: "Hi" };
+      const running = it.runner().run(same);
+      running.catch(() => {});
+      await way.arrived;
+      const watched = watchedStore(store);
+      const waiting = it.runner(watched.store).run({ ...same, onBusy: "wait" });
+      await expect.poll(() => it.clock.sleepers()).toBe(2);
+      way.open();
+      await expect(running).rejects.toThrow("overloaded");
+      await expect.poll(() => it.clock.sleepers()).toBe(1);
+      it.clock.advance(50);
+      expect(await waiting).toMatchObject({ final: "done", replayed: false });
+      expect(it.ran).toHaveLength(1);
+      // It needn't take over what nobody holds.
+      expect(watched.calls.slice(0, 3)).toEqual(["claim", "read", "claim"]);
+    });
+
+    /** It waits, and its time ends: in a pause, or while it looks or claims. */
+    const places = ["pause", "read", "claim"] as const;
+    test.each(places)(
+      "a turn whose time is over in its %s finds the session busy, and leaves nothing behind",
+      async (place) => {
+        const it = await busyScene();
+        const before = await it.head();
+        const way = gate();
+        let isFree = false;
+        const through: Partial<SessionStore> = {
+          read: async (key) => {
+            if (place === "read") await way.pass();
+            const head = await store.read(key);
+            if (place !== "claim" || !head) return head;
+            isFree = true;
+            const { claim: _claim, open: _open, ...free } = head;
+            return free;
+          },
+          claim: async (claim) => {
+            if (isFree) await way.pass();
+            return store.claim(claim);
+          },
+        };
+        const turn = it
+          .runner(through)
+          .run({ ...it.key, input: "and?", onBusy: "wait", deadlineMs: NOW_MS + 4000 });
+        turn.catch(() => {});
+        await expect.poll(() => it.clock.sleepers()).toBe(3);
+        if (place !== "pause") {
+          it.clock.advance(50);
+          await way.arrived;
+        }
+        it.clock.advance(3000);
+        way.open();
+        await expect(turn).rejects.toThrow(SessionBusyError);
+        await expect(turn).rejects.toMatchObject({ retryAfterSeconds: 5 });
+        await expect(turn).rejects.not.toThrow(TurnTimeoutError);
+        expect(it.clock.sleepers()).toBe(1);
+        expect(await it.head()).toEqual(before);
+        it.finish();
+        await it.running;
+      },
+    );
+
+    test("a turn that its caller aborts leaves nothing behind", async () => {
+      const it = await busyScene();
+      const before = await it.head();
+      const caller = new AbortController();
+      const watched = watchedStore(store);
+      const turn = it
+        .runner(watched.store)
+        .run({ ...it.key, input: "and?", onBusy: "wait", signal: caller.signal });
+      turn.catch(() => {});
+      await expect.poll(() => it.clock.sleepers()).toBe(2);
+      caller.abort(new Error("changed my mind"));
+      await expect(turn).rejects.toThrow("changed my mind");
+      expect(watched.calls).toEqual(["claim"]);
+      expect(it.clock.sleepers()).toBe(1);
+      expect(await it.head()).toEqual(before);
+    });
+
+    test("50 turns at once on one session: 50 in the history, 50 model calls, and few writes", async () => {
+      const watched = watchedStore(store);
+      const it = scene(watched.store, { replies: times(51, steps()) });
+      const { run } = it.runner({}, { clock: systemClock });
+      const inputs = Array.from({ length: 50 }, (_, n) => `turn-${n}`);
+      const results = await Promise.all(
+        inputs.map((input) => run({ ...it.key, turnId: input, input, onBusy: "wait" })),
+      );
+      expect(it.model.calls).toHaveLength(50);
+      const versions = results.map(({ version }) => version).toSorted((a, b) => a - b);
+      expect(versions).toEqual(inputs.map((_, n) => n + 2));
+      const asked = (await it.history()).map(({ messages }) => messages[0]?.content);
+      expect(new Set(asked)).toEqual(new Set(inputs));
+      // Three are needed: the claim that finds the session busy, the one that gets it, and the commit.
+      // The others lost to one that saw the session free at the same time: more, the slower the store is.
+      const writes = watched.calls.filter((call) => ["claim", "create", "commit"].includes(call));
+      expect(writes.length / 50).toBeLessThan(12);
+    }, 120_000);
+  });
+
+  describe(`interrupting on ${name}`, () => {
+    test("a turn in its tools: its steps stand in the history, whole, and all its callers get them", async () => {
+      const it = await busyScene({ turnId: "a" }, { system: "Be kind." });
+      const second = await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect(second).toMatchObject({ final: "done", version: 3 });
+      const messages = await it.messages();
+      expect(messages.map(({ role, content }) => `${role}: ${content}`)).toEqual([
+        ...["system: Be kind.", "user: long work", "assistant: ", "tool: put done", "assistant: "],
+        ...[`tool: ${INTERRUPTED}`, `tool: ${INTERRUPTED}`, "assistant: (interrupted)"],
+        ...["user: stop that", "assistant: done"],
+      ]);
+      expect(modelView(messages)).toEqual(messages);
+      expect(it.model.calls.at(-1)?.messages).toEqual(messages.slice(0, -1));
+      expect((await it.head()).counts).toMatchObject({ messages: 10, turns: 2 });
+
+      it.clock.advance(HEARTBEAT_MS);
+      const first = await it.running;
+      expect(first).toMatchObject({
+        ...{ turnId: "a", version: 2, final: "", finish: "interrupted", replayed: false },
+        ...{ messages: messages.slice(0, 8), usage: { inputTokens: 20, outputTokens: 2 } },
+      });
+      expect(first.steps.at(-1)).toEqual({ index: 2, kind: "error", detail: "(interrupted)" });
+      const again = await it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      expect(again).toEqual({ ...first, replayed: true });
+      expect(it.ran.map((run) => run.name)).toEqual(["put", "read", "pay"]);
+    });
+
+    test("a turn with results that are stored already keeps them", async () => {
+      const way = gate();
+      const plan = steps(["put", "pay"]);
+      const it = scene(store, {
+        replies: [plan, () => way.pass().then(() => assistantMessage("too late")), steps()],
+      });
+      const running = it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      running.catch(() => {});
+      await way.arrived;
+      await expect.poll(async () => (await it.head()).open?.revision).toBe(2);
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      way.open();
+      expect(await running).toMatchObject({ finish: "interrupted", usage: USAGE, version: 2 });
+      expect((await it.messages()).map(({ content }) => content)).toEqual([
+        ...["long work", "", "put done", "pay done", "(interrupted)", "stop that", "done"],
+      ]);
+    });
+
+    test("a turn that stores results meanwhile loses none of them", async () => {
+      const way = gate();
+      const { die, reached } = death();
+      const it = scene(store, {
+        replies: [steps(["pay"]), die, steps()],
+        does: () => way.pass().then(() => "paid"),
+      });
+      void it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      await way.arrived;
+      let looks = 0;
+      const through: Partial<SessionStore> = {
+        openTurn: async (head) => {
+          const kept = await store.openTurn(head);
+          // What was seen is no longer so when it is to be displaced.
+          if (looks++ === 0) {
+            way.open();
+            await reached;
+            await expect.poll(async () => (await it.head()).open?.revision).toBe(2);
+          }
+          return kept;
+        },
+      };
+      await it.runner(through).run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect(looks).toBe(2);
+      expect((await it.messages()).map(({ content }) => content)).toEqual([
+        ...["long work", "", "paid", "(interrupted)", "stop that", "done"],
+      ]);
+    });
+
+    test("a turn that went on as it was looked at is looked at again", async () => {
+      const it = await busyScene({ turnId: "a" });
+      let looks = 0;
+      const through: Partial<SessionStore> = {
+        openTurn: (head) => (looks++ === 0 ? Promise.resolve(undefined) : store.openTurn(head)),
+      };
+      await it.runner(through).run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect(looks).toBe(2);
+      expect((await it.history()).map(({ finish }) => finish)).toEqual(["interrupted", "final"]);
+    });
+
+    test("a turn in its first model call drops it, and its next try runs afresh", async () => {
+      const it = await busyScene({ at: "model", turnId: "a" });
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect((await it.messages()).map(({ content }) => content)).toEqual(["stop that", "done"]);
+      it.clock.advance(HEARTBEAT_MS);
+      await expect(it.running).rejects.toThrow(TurnSupersededError);
+      expect(it.ran).toEqual([]);
+      it.finish();
+      const again = await it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      expect(again).toMatchObject({ final: "done", version: 3, replayed: false });
+    });
+
+    test("a turn that was to take an earlier one's place leaves that one where it is", async () => {
+      const it = await busyScene({ at: "model", turnId: "a" });
+      it.finish();
+      await it.running;
+      const way = gate();
+      const busy = scene(store, { replies: times(9, steps(["pay"])), does: way.pass });
+      const replacing = { ...it.key, turnId: "b", input: "work", supersedes: "a" };
+      const running = busy.runner().run(replacing);
+      running.catch(() => {});
+      await way.arrived;
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect((await it.history()).map(({ turnId }) => turnId)).toEqual(["a", expect.any(String)]);
+      expect((await it.messages()).map(({ content }) => content)).toContain("long work");
+      busy.clock.advance(HEARTBEAT_MS);
+      await expect(running).rejects.toThrow(TurnSupersededError);
+      await expect(it.runner().run(replacing)).rejects.toThrow(/given up/);
+      expect(busy.ran).toHaveLength(1);
+    });
+
+    test("a turn without an id of its caller's keeps its steps too", async () => {
+      const it = await busyScene();
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      it.clock.advance(HEARTBEAT_MS);
+      const first = await it.running;
+      expect(first).toMatchObject({ finish: "interrupted", version: 2, replayed: false });
+      expect((await it.history())[0]?.turnId).toBe(first.turnId);
+    });
+
+    test("what nobody runs any more leaves it out, as every next turn does", async () => {
+      const { die, reached } = death();
+      const it = scene(store, { replies: [steps(["pay"]), steps()], does: die });
+      void it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      await reached;
+      it.clock.advance(LEASE_OVER_MS, { wake: false });
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect((await it.messages()).map(({ content }) => content)).toEqual(["stop that", "done"]);
+    });
+
+    test("two at once: one has the session in the end, and the first turn is interrupted once", async () => {
+      const it = await busyScene({ turnId: "a" });
+      const way = gate();
+      const rivals = scene(store, { replies: times(2, () => way.pass().then(() => steps()([]))) });
+      const turns = ["b", "c"].map((input) =>
+        rivals.runner().run({ ...it.key, turnId: input, input, onBusy: "interrupt" }),
+      );
+      const outcomes = Promise.allSettled(turns);
+      await expect.poll(async () => (await it.head()).fence).toBe(3);
+      way.open();
+      const [lost, done] = (await outcomes).toSorted((a, b) => (a.status > b.status ? -1 : 1));
+      expect(lost).toMatchObject({ reason: expect.any(TurnSupersededError) });
+      expect(done).toMatchObject({ value: { version: 3, final: "done" } });
+      const history = await it.history();
+      expect(history.map(({ finish }) => finish)).toEqual(["interrupted", "final"]);
+      it.clock.advance(HEARTBEAT_MS);
+      expect(await it.running).toMatchObject({ finish: "interrupted", version: 2 });
+    });
+
+    test("at a version asked for: the one before the interrupted turn went into the history", async () => {
+      const it = await busyScene({ turnId: "a" });
+      const { run } = it.runner();
+      const stop = { ...it.key, input: "stop that", onBusy: "interrupt" } as const;
+      const before = await it.head();
+      await expect(run({ ...stop, ifMatch: { version: 2 } })).rejects.toThrow(VersionMismatchError);
+      expect(await it.head()).toEqual(before);
+      expect(await run({ ...stop, ifMatch: { version: 1 } })).toMatchObject({ version: 3 });
+    });
+
+    test("itself is refused: the turn runs already", async () => {
+      const it = await busyScene({ turnId: "a" });
+      for (const onBusy of ["interrupt", "rollback"] as const) {
+        const same = it.runner().run({ ...it.key, turnId: "a", input: "long work", onBusy });
+        await expect(same).rejects.toThrow(TurnInProgressError);
+      }
+      it.finish();
+      expect(await it.running).toMatchObject({ final: "done" });
+    });
+  });
+
+  describe(`rolling back on ${name}`, () => {
+    test("a turn with steps drops it for good", async () => {
+      const it = await busyScene({ turnId: "a" });
+      const { run } = it.runner();
+      expect(await run({ ...it.key, input: "stop", onBusy: "rollback" })).toMatchObject({
+        version: 2,
+      });
+      expect((await it.messages()).map(({ content }) => content)).toEqual(["stop", "done"]);
+      it.clock.advance(HEARTBEAT_MS);
+      await expect(it.running).rejects.toThrow(TurnSupersededError);
+      await expect(run({ ...it.key, turnId: "a", input: "long work" })).rejects.toThrow(/given up/);
+      expect(it.ran.map((run) => run.name)).toEqual(["put", "read", "pay"]);
+    });
+
+    test("a turn without steps drops it, and its next try runs afresh", async () => {
+      const it = await busyScene({ at: "model", turnId: "a" });
+      const { run } = it.runner();
+      await run({ ...it.key, input: "stop", onBusy: "rollback" });
+      it.clock.advance(HEARTBEAT_MS);
+      await expect(it.running).rejects.toThrow(TurnSupersededError);
+      it.finish();
+      expect(await run({ ...it.key, turnId: "a", input: "long work" })).toMatchObject({
+        version: 3,
+      });
+    });
+
+    test("a turn without an id of its caller's leaves no record", async () => {
+      const it = await busyScene();
+      await it.runner().run({ ...it.key, turnId: "b", input: "stop", onBusy: "rollback" });
+      it.clock.advance(HEARTBEAT_MS);
+      await expect(it.running).rejects.toThrow(TurnSupersededError);
+      expect((await it.head()).recent.size).toBe(1);
+      expect(await it.history()).toHaveLength(1);
+    });
+  });
+
+  describe(`a turn that is displaced by its own process, on ${name}`, () => {
+    test.each(["interrupt", "rollback"] as const)("%s stops it at once", async (onBusy) => {
+      const it = await busyScene({ turnId: "a" });
+      await it.own.run({ ...it.key, input: "stop", onBusy });
+      const [first] = await Promise.allSettled([it.running]);
+      if (onBusy === "interrupt") expect(first).toMatchObject({ value: { finish: "interrupted" } });
+      else expect(first).toMatchObject({ reason: expect.any(TurnSupersededError) });
+      expect(it.clock.sleepers()).toBe(0);
+    });
+  });
+};
