@@ -45,6 +45,7 @@ export { memorySessionStore } from "./store/memory/store.ts";
 export type { SessionKey, SessionStore } from "./store/store.ts";
 export type { NamedTurn } from "./turns/cancel.ts";
 export * from "./turns/errors.ts";
+export type { FailedTurn, FinishedTurn, FoundTurn, UnfinishedTurn } from "./turns/find.ts";
 export type { Page, PagedMessage, PageRequest, TurnJson } from "./turns/pages.ts";
 export { InputTooLargeError, type OnBusy, type TurnRequest } from "./turns/request.ts";
 export type { TurnResult } from "./turns/result.ts";

@@ -40,6 +40,7 @@ export const runJobs = async (
 
 const ask = (worker: Worker, job: Job): Promise<Done> =>
   new Promise((resolve, reject) => {
+    worker.removeAllListeners();
     worker.once("message", resolve);
     worker.once("error", reject);
     worker.postMessage(job);

@@ -118,7 +118,7 @@ const CONDITIONS: readonly Taken[] = [
   {
     of: "take-over",
     what: "fence as seen",
-    out: { [when.FENCE_AS_SEEN]: "#fence = #fence" },
+    out: { [when.FENCE_AS_SEEN]: "attribute_exists(#fence)" },
     redundant: "a grant changes the claim too",
   },
   {
@@ -136,7 +136,7 @@ const CONDITIONS: readonly Taken[] = [
     of: "take-over",
     what: "fence and claim as seen",
     out: {
-      [when.FENCE_AS_SEEN]: "#fence = #fence",
+      [when.FENCE_AS_SEEN]: "attribute_exists(#fence)",
       [when.CLAIM_AS_SEEN]: NOTHING,
       [when.NO_CLAIM_AS_SEEN]: NOTHING,
     },
