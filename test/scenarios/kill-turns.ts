@@ -117,6 +117,8 @@ const main = async (): Promise<void> => {
   const runs = wholeNumber(values.runs);
   const seed = wholeNumber(values.seed);
   const atOnce = wholeNumber(values["at-once"]);
+  // An exit ends the engine and the runners too; a signal's own way to end a process wouldn't.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const engine = await startEngine(values.dynalite);
   const theatre = await openTheatre({ endpoint: engine.endpoint, spares: atOnce });
   const tally = newTally();

@@ -95,8 +95,10 @@ export const faultyTable = (table: Table, process: Process, faults: Faults): Tab
     all: readonly Item[],
     write: (items: readonly Item[]) => Promise<void>,
   ): Promise<void> => {
-    for (let at = 0; at < all.length; at += BATCH_SIZE) {
-      const items = copyOf(all.slice(at, at + BATCH_SIZE));
+    // A map's order is the engine's own, and may be where the batch comes from.
+    const sorted = all.toSorted(byName);
+    for (let at = 0; at < sorted.length; at += BATCH_SIZE) {
+      const items = copyOf(sorted.slice(at, at + BATCH_SIZE));
       const middle = Math.ceil(items.length / 2);
       await call({
         op,

@@ -84,9 +84,9 @@ export const leaseContract = (name: string, open: () => Promise<SessionStore>): 
         await paused.arrived;
         await expect.poll(() => it.clock.sleepers()).toBe(1);
         it.clock.advance(LEASE_OVER_MS);
-        await expect
-          .poll(async () => (await it.head()).claim?.untilMs)
-          .toBe(it.clock.nowMs() + 32_000);
+        // It sleeps again once its heartbeat is answered: only then does it believe in the longer lease.
+        await expect.poll(() => it.clock.sleepers()).toBe(1);
+        expect((await it.head()).claim?.untilMs).toBe(it.clock.nowMs() + 32_000);
         paused.open();
         expect(await turn).toMatchObject({ final: "done", version: 2 });
       },
