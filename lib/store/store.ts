@@ -27,7 +27,7 @@ export interface SessionStore {
   renew(write: Renew): Promise<WriteResult>;
   /** Appends a turn to the history and ends the claim, if claim and version are still the runner's and the session hasn't expired. */
   commit(write: Commit): Promise<WriteResult>;
-  /** Keeps what the turn has done, once for each revision, and extends the claim. */
+  /** Keeps what the turn has done, once for each revision, and extends the claim; never shortens it. */
   checkpoint(write: Checkpoint): Promise<WriteResult>;
   /** Ends a claim without a turn. */
   release(write: Release): Promise<WriteResult>;

@@ -56,10 +56,17 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
   const ended = new AbortController();
   let revision = head.open?.revision ?? 0;
   let isKept = revision > 0;
+  let untilMs = head.claim?.untilMs ?? 0;
   let safeUntilMs = options.sinceMs + lengthMs(options);
   let last: Promise<unknown> = Promise.resolve();
   /** Of a checkpoint: what is in the store isn't known from then on. */
   let failure: { readonly error: unknown } | undefined;
+
+  /** Not before what was asked for already, though the clock may be set back. */
+  const nextUntilMs = (): number => {
+    untilMs = Math.max(untilMs, leaseUntilMs(options));
+    return untilMs;
+  };
 
   const afterLast = <T>(work: () => Promise<T>): Promise<T> => {
     const next = last.then(work);
@@ -76,7 +83,7 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
   const renew = async (): Promise<void> => {
     if (ended.signal.aborted) return;
     const safeMs = clock.monotonicMs() + lengthMs(options);
-    const renewed = await store.renew({ ...held, untilMs: leaseUntilMs(options) });
+    const renewed = await store.renew({ ...held, untilMs: nextUntilMs() });
     if (!renewed.applied && !isMine(renewed.seen, held)) throw lost();
     safeUntilMs = safeMs;
   };
@@ -85,9 +92,8 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
     if (failure) throw failure.error;
     const safeMs = clock.monotonicMs() + lengthMs(options);
     isKept = true;
-    const untilMs = leaseUntilMs(options);
     const written = await store
-      .checkpoint({ ...held, head, revision, kept, untilMs })
+      .checkpoint({ ...held, head, revision, kept, untilMs: nextUntilMs() })
       .catch((error: unknown) => {
         failure = { error };
         throw error;

@@ -227,6 +227,7 @@ const CONDITIONS: readonly Taken[] = [
     redundant: "a fence is given once in a life of the session",
   },
   { of: "checkpoint", what: "revision unchanged", out: { [when.REVISION_UNCHANGED]: NOTHING } },
+  { of: "checkpoint", what: "the lease never shrinks", out: { [when.LEASE_NOT_SHORTER]: NOTHING } },
   {
     of: "commit",
     what: "the same incarnation",

@@ -78,6 +78,19 @@ export const checkpointContract = (name: string, open: () => Promise<SessionStor
         });
       });
 
+      test("never shortens the claim: one that comes late, behind a heartbeat, is refused", async () => {
+        const it = await running(store);
+        await store.renew({ ...heldBy(it), untilMs: NOW_MS + 90_000 });
+        const late = checkpointOf(it, { steps: [step(null)] });
+        expect(await store.checkpoint(late)).toMatchObject({
+          applied: false,
+          seen: { open: { steps: 0 } },
+        });
+        expect((await headOf(store, keyOf(it))).claim?.untilMs).toBe(NOW_MS + 90_000);
+        const again = await store.checkpoint({ ...late, untilMs: NOW_MS + 90_000 });
+        expect(again).toMatchObject({ applied: true });
+      });
+
       test("isn't disturbed by new metadata", async () => {
         const it = await running(store);
         await store.setMetadata({

@@ -55,6 +55,9 @@ export const VERSION_UNCHANGED = "#version = :version";
 /** A heartbeat that arrives late must not shorten the lease. */
 export const LEASE_GROWS = "#claim.#until_ms < :until_ms";
 
+/** Nor must a checkpoint that arrives late, behind a heartbeat. */
+export const LEASE_NOT_SHORTER = "#claim.#until_ms <= :until_ms";
+
 /** Two merges at once must not lose one. */
 export const METADATA_AS_SEEN = "#metadata_version = :seen_metadata_version";
 

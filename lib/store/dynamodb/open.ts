@@ -127,7 +127,12 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
           };
     return {
       set: [change.set, "#open.#revision = #open.#revision + :one", "#claim.#until_ms = :until_ms"],
-      condition: [when.SAME_INCARNATION, when.HELD, when.REVISION_UNCHANGED],
+      condition: [
+        when.SAME_INCARNATION,
+        when.HELD,
+        when.REVISION_UNCHANGED,
+        when.LEASE_NOT_SHORTER,
+      ],
       values: { ...heldValues(write), kept: change.kept, revision, one: 1, until_ms: untilMs },
       names: OPEN_NAMES,
     };

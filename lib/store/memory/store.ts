@@ -99,6 +99,7 @@ export const memorySessionStore = (): SessionStore => {
       write(checkpoint.key, (stood) => {
         const { kept, revision, untilMs } = checkpoint;
         if (!isHeld(stood, checkpoint) || stood.open?.revision !== revision) return undefined;
+        if (stood.claim.untilMs > untilMs) return undefined;
         const { input = "", steps: before = [] } = opened.get(stood.incarnation) ?? {};
         const steps =
           "steps" in kept
