@@ -110,7 +110,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
       head: it,
       revision: 0,
       kept: { steps: [step("x")] },
-      untilMs: NOW_MS,
+      untilMs: NOW_MS + 60_000,
     });
     expect(sent).toHaveLength(before + 1);
   });
