@@ -94,12 +94,23 @@ export const resultOf = async (
       "it was given up, for another turn or by its caller; its tools may have run",
     );
   }
-  const [turn] = await readTurns(store, head, { range: { from: version, to: version + 1 }, nowMs });
+  const range = { from: version, to: version + 1 };
+  const [turn] = await readTurns(store, await headWith(store, head, version), { range, nowMs });
   if (!turn)
     throw new Error(
       `session ${head.sessionId}: turn ${version} is recorded and not in the history`,
     );
   return turnResult(head.sessionId, turn, at);
+};
+
+/** A record in the index may be newer than the HEAD that was seen before it was looked for. */
+const headWith = async (store: SessionStore, head: Head, version: number): Promise<Head> => {
+  if (version < head.version) return head;
+  const now = await store.read(head);
+  if (now?.incarnation !== head.incarnation || now.deletedAtSeconds !== undefined) {
+    throw new SessionNotFoundError(head.sessionId);
+  }
+  return now;
 };
 
 /** As far as it goes: a claim that can't be released ends with its lease. */
