@@ -104,7 +104,12 @@ export const dynamoSegments = (
     );
     const inside = isBoundary ? [] : [segmentWith(head, range.from, consistent)];
     const items = (await Promise.all([...inside, ...slices])).flat();
-    return items.filter((item, index) => item[TABLE.sortKey] !== items[index - 1]?.[TABLE.sortKey]);
+    // A read that isn't consistent may miss the segment that `from` lies in, and bring one before it.
+    return items.filter(
+      (item, index) =>
+        item[TABLE.sortKey] !== items[index - 1]?.[TABLE.sortKey] &&
+        rangeOf(head, item).to > range.from,
+    );
   };
 
   /** The segment that a turn lies in: the last that begins with it, or before. */
