@@ -1,6 +1,6 @@
 import type { DoneTurn } from "../../session/turn.ts";
-import { encodeTurn } from "../codec.ts";
-import type { Commit, Head, Held } from "../store.ts";
+import { countsWith, supersededWith } from "../counts.ts";
+import type { Commit, Counts, Head, Held } from "../store.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";
 import { bytes, encodeRecent, encodeTail, encodeTimestamp } from "./item.ts";
@@ -15,7 +15,8 @@ export const commitChange = async (parts: Parts, commit: Commit): Promise<Change
   const { head, turn, turnKey, requestHash, sealed, supersedes, attempt } = commit;
   const from = sealed?.to ?? head.tailFrom;
   const dropped = [...head.recent].filter(([, { version }]) => version < from).map(([key]) => key);
-  const appended = await append(parts, { head, turn, attempt, from });
+  const counts = countsWith(head, turn, supersedes);
+  const appended = await append(parts, { head, turn, attempt, from, counts });
   return {
     set: [
       ...appended.set,
@@ -32,8 +33,7 @@ export const commitChange = async (parts: Parts, commit: Commit): Promise<Change
       one: 1,
       tail_from: from,
       recent: encodeRecent({ attempt, version: head.version, requestHash, outcome: "done" }),
-      message_count: head.counts.messages + turn.messages.length - (supersedes?.messages ?? 0),
-      superseded: supersedes && [...head.superseded, supersedes.number].toSorted((a, b) => a - b),
+      superseded: supersedes && supersededWith(head, supersedes),
     },
     names: {
       ...OPEN_NAMES,
@@ -51,11 +51,14 @@ export const append = async (
     turn,
     attempt,
     from,
+    counts,
   }: {
     readonly head: Head;
     readonly turn: DoneTurn;
     readonly attempt: string;
+    /** The first turn of the tail. */
     readonly from: number;
+    readonly counts: Counts;
   },
 ): Promise<{ readonly set: readonly string[]; readonly values: Item }> => {
   const { version: number } = head;
@@ -73,14 +76,12 @@ export const append = async (
       version: number,
       tail: encodeTail([...head.tail.slice(from - head.tailFrom), placed]),
       updated_at: encodeTimestamp(turn.finishedAt),
-      message_count: head.counts.messages + turn.messages.length,
-      turn_count: head.counts.turns + 1,
-      size_bytes: head.counts.bytes + jsonBytes(turn),
+      message_count: counts.messages,
+      turn_count: counts.turns,
+      size_bytes: counts.bytes,
     },
   };
 };
-
-const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
 
 /** As `encodeClaim` and `encodeOpen` spell them. */
 export const OPEN_NAMES = {

@@ -1,5 +1,6 @@
 /** What a turn that loses its place leaves behind, and the conditions that nothing of it is lost unseen. */
 import { encodeTurn } from "../codec.ts";
+import { countsWith } from "../counts.ts";
 import { hash } from "../keys.ts";
 import type { Displaced, Head } from "../store.ts";
 import { append } from "./commit.ts";
@@ -39,6 +40,7 @@ export const displacedChange = async (
       // Tried again, it may hold more, and one attempt must not write two turns under one name.
       attempt: hash(encodeTurn(turn)),
       from: seen.tailFrom,
+      counts: countsWith(seen, turn),
     }));
   return {
     set: ["#recent.#displaced_key = :displaced", ...(appended?.set ?? [])],

@@ -1,23 +1,30 @@
 import type { DoneTurn, TurnStep } from "../../session/turn.ts";
-import { encodeTurn } from "../codec.ts";
+import { turnBytes } from "../counts.ts";
 import { partitionKey } from "../keys.ts";
 import {
-  type Claim,
   type ClaimResult,
-  type Commit,
-  type Displace,
-  type Displaced,
   type Head,
-  type Held,
   type Incarnation,
   isAlive,
-  matches,
+  type Kept,
   type RecentTurn,
   type SessionKey,
   type SessionStore,
-  type TakeOver,
-  TOMBSTONE_SECONDS,
 } from "../store.ts";
+import {
+  type Change,
+  checkpointed,
+  claimed,
+  committed,
+  created,
+  deleted,
+  displaced,
+  isSameOpen,
+  released,
+  renewed,
+  takenOver,
+  withMetadata,
+} from "./heads.ts";
 
 /** A store for tests and trials: its sessions end with the process. */
 export const memorySessionStore = (): SessionStore => {
@@ -31,10 +38,7 @@ export const memorySessionStore = (): SessionStore => {
   const find = (key: SessionKey): Head | undefined => heads.get(partitionKey(key));
 
   /** Copies on the way in and out, so that nobody holds a part of the store. */
-  const write = (
-    key: SessionKey,
-    change: (stood: Head | undefined) => Head | undefined,
-  ): ClaimResult => {
+  const write = async (key: SessionKey, change: Change): Promise<ClaimResult> => {
     const stood = find(key);
     const head = change(stood);
     if (!head) return { applied: false, seen: structuredClone(stood) };
@@ -55,104 +59,23 @@ export const memorySessionStore = (): SessionStore => {
   return {
     read: async (key) => structuredClone(find(key)),
 
-    create: async ({ head, over, nowMs }) =>
-      write(head, (stood) => {
-        const overSeen = stood && stood.incarnation === over?.incarnation && !isAlive(stood, nowMs);
-        return !stood || overSeen ? head : undefined;
-      }),
+    create: (it) => write(it.head, created(it)),
+    claim: (it) => write(it.key, claimed(it)),
+    takeOver: (it) => write(it.key, takenOver(it)),
+    displace: (it) => write(it.key, displaced(it)),
+    renew: (it) => write(it.key, renewed(it)),
+    commit: (it) => write(it.key, committed(it)),
+    release: (it) => write(it.key, released(it)),
+    delete: (it) => write(it.key, deleted(it)),
+    setMetadata: (it) => write(it.key, withMetadata(it)),
 
-    claim: async (claim) =>
-      write(claim.key, (stood) => {
-        if (!stood || !claimable(stood, claim) || stood.claim) return undefined;
-        if (stood.open && !isSameTurn(stood, claim)) return undefined;
-        return grant(stood, claim);
-      }),
-
-    takeOver: async (takeOver) =>
-      write(takeOver.key, (stood) =>
-        isAsSeen(stood, takeOver) && claimable(stood, takeOver)
-          ? { ...grant(stood, takeOver), ...withDisplaced(stood, takeOver.displaced) }
-          : undefined,
-      ),
-
-    displace: async (displace) =>
-      write(displace.key, (stood) =>
-        isAsSeen(stood, displace) && isAlive(stood, displace.nowMs)
-          ? unclaimed({ ...stood, ...withDisplaced(stood, displace.displaced) })
-          : undefined,
-      ),
-
-    renew: async (renew) =>
-      write(renew.key, (stood) => {
-        if (!isHeld(stood, renew) || stood.claim.untilMs >= renew.untilMs) return undefined;
-        return { ...stood, claim: { ...stood.claim, untilMs: renew.untilMs } };
-      }),
-
-    commit: async (commit) =>
-      write(commit.key, (stood) => {
-        if (!isHeld(stood, commit) || stood.version !== commit.head.version) return undefined;
-        if (!isAlive(stood, commit.nowMs)) return undefined;
-        return unclaimed({ ...stood, ...committed(stood, commit) });
-      }),
-
-    checkpoint: async (checkpoint) =>
-      write(checkpoint.key, (stood) => {
-        const { kept, revision, untilMs } = checkpoint;
-        if (!isHeld(stood, checkpoint) || stood.open?.revision !== revision) return undefined;
-        if (stood.claim.untilMs > untilMs) return undefined;
-        const { input = "", steps: before = [] } = opened.get(stood.incarnation) ?? {};
-        const steps =
-          "steps" in kept
-            ? [...before, ...kept.steps]
-            : before.map((step, n) =>
-                n === kept.step ? { ...step, results: kept.results } : step,
-              );
-        opened.set(stood.incarnation, structuredClone({ input, steps }));
-        return {
-          ...stood,
-          claim: { ...stood.claim, untilMs },
-          open: { ...stood.open, steps: steps.length, revision: revision + 1 },
-        };
-      }),
-
-    release: async ({ keepOpen, ...held }) =>
-      write(held.key, (stood) => {
-        if (!isHeld(stood, held)) return undefined;
-        const { claim: _, ...head } = stood;
-        return keepOpen ? head : unclaimed(stood);
-      }),
-
-    delete: async ({ key, incarnation, nowMs, ifMatch }) =>
-      write(key, (stood) => {
-        if (stood?.incarnation !== incarnation || stood.deletedAtSeconds !== undefined)
-          return undefined;
-        if (ifMatch && !matches(stood, ifMatch)) return undefined;
-        const nowSeconds = Math.floor(nowMs / 1000);
-        return {
-          ...unclaimed(stood),
-          deletedAtSeconds: nowSeconds,
-          expiresAtSeconds: nowSeconds + TOMBSTONE_SECONDS,
-          metadata: {},
-          tail: [],
-          recent: new Map(),
-        };
-      }),
-
-    setMetadata: async ({
-      key,
-      incarnation,
-      metadata,
-      seenMetadataVersion,
-      updatedAt,
-      nowMs,
-      ifMatch,
-    }) =>
-      write(key, (stood) => {
-        if (stood?.incarnation !== incarnation || !isAlive(stood, nowMs)) return undefined;
-        if (stood.metadataVersion !== seenMetadataVersion || (ifMatch && !matches(stood, ifMatch)))
-          return undefined;
-        return { ...stood, metadata, metadataVersion: seenMetadataVersion + 1, updatedAt };
-      }),
+    checkpoint: async (it) => {
+      const { input = "", steps: before = [] } = opened.get(it.incarnation) ?? {};
+      const steps = withKept(before, it.kept);
+      const written = await write(it.key, checkpointed(it, steps.length));
+      if (written.applied) opened.set(it.incarnation, structuredClone({ input, steps }));
+      return written;
+    },
 
     // HEAD has it whole.
     saveInput: async () => {},
@@ -186,8 +109,8 @@ export const memorySessionStore = (): SessionStore => {
       sealedTurns.set(head.incarnation, structuredClone([...history.turns]));
       keepRecords({ key: head, incarnation: head.incarnation }, history.records);
       const version = history.turns.length + 1;
-      const bytes = history.turns.reduce((sum, turn) => sum + jsonBytes(turn), 0);
-      const counts = { ...head.counts, turns: history.turns.length, bytes };
+      const { turns } = history;
+      const counts = { ...head.counts, turns: turns.length, bytes: turnBytes(...turns) };
       return { ...head, version, tailFrom: version, counts };
     },
 
@@ -219,85 +142,9 @@ export const memorySessionStore = (): SessionStore => {
 /** As DynamoDB's HEADs have it, only newer turns stand in a HEAD. */
 const MAX_TAIL_TURNS = 4;
 
-const claimable = (head: Head, { turnKey, ifMatch, nowMs }: Claim): boolean =>
-  isAlive(head, nowMs) && !head.recent.has(turnKey) && (!ifMatch || matches(head, ifMatch));
-
-const isSameTurn = (head: Head, { open }: Claim): boolean =>
-  head.open?.turnId === open.turnId && head.open.requestHash === open.requestHash;
-
-const grant = (head: Head, claim: Claim): Head => ({
-  ...head,
-  fence: head.fence + 1,
-  claim: claim.claim,
-  open: isSameTurn(head, claim) && head.open ? head.open : { ...claim.open, steps: 0, revision: 0 },
-});
-
-const isAsSeen = (
-  stood: Head | undefined,
-  { seen, displaced }: TakeOver | Displace,
-): stood is Head =>
-  stood?.incarnation === seen.incarnation &&
-  stood.fence === seen.fence &&
-  stood.claim?.attempt === seen.claim?.attempt &&
-  stood.claim?.untilMs === seen.claim?.untilMs &&
-  stood.open?.turnId === seen.open?.turnId &&
-  stood.open?.revision === seen.open?.revision &&
-  (!displaced?.interrupted || stood.version === seen.version);
-
-const isSameOpen = (stood: Head | undefined, head: Head): boolean =>
-  stood?.incarnation === head.incarnation &&
-  stood.open?.turnId === head.open?.turnId &&
-  stood.open?.requestHash === head.open?.requestHash;
-
-const withDisplaced = (stood: Head, displaced: Displaced | undefined): Partial<Head> =>
-  displaced
-    ? {
-        recent: new Map(stood.recent).set(displaced.turnKey, displaced.record),
-        ...(displaced.interrupted ? appended(stood, displaced.interrupted) : {}),
-      }
-    : {};
-
-const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pick<Head, "claim">> =>
-  head?.incarnation === held.incarnation &&
-  head.fence === held.fence &&
-  head.claim?.attempt === held.attempt;
-
-const committed = (stood: Head, commit: Commit): Partial<Head> => {
-  const { attempt, head, turn, turnKey, requestHash, sealed, supersedes } = commit;
-  const { version } = stood;
-  const tailFrom = sealed?.to ?? head.tailFrom;
-  const kept = [...stood.recent].filter(([, recent]) => recent.version >= tailFrom);
-  const { counts, ...next } = appended(
-    { ...head, tail: head.tail.slice(tailFrom - head.tailFrom) },
-    turn,
-  );
-  return {
-    ...next,
-    tailFrom,
-    recent: new Map(kept).set(turnKey, { attempt, version, requestHash, outcome: "done" }),
-    counts: { ...counts, messages: counts.messages - (supersedes?.messages ?? 0) },
-    ...(supersedes
-      ? { superseded: [...head.superseded, supersedes.number].toSorted((a, b) => a - b) }
-      : {}),
-  };
-};
-
-const appended = (
-  head: Head,
-  turn: DoneTurn,
-): Pick<Head, "version" | "tail" | "counts" | "updatedAt"> => ({
-  version: head.version + 1,
-  tail: [...head.tail, turn],
-  counts: {
-    messages: head.counts.messages + turn.messages.length,
-    turns: head.counts.turns + 1,
-    bytes: head.counts.bytes + jsonBytes(turn),
-  },
-  updatedAt: turn.finishedAt,
-});
-
-const jsonBytes = (turn: DoneTurn): number => Buffer.byteLength(encodeTurn(turn));
+const withKept = (steps: readonly TurnStep[], kept: Kept): readonly TurnStep[] =>
+  "steps" in kept
+    ? [...steps, ...kept.steps]
+    : steps.map((step, n) => (n === kept.step ? { ...step, results: kept.results } : step));
 
 const whole = (head: Head): DoneTurn[] => head.tail.filter((turn) => turn.status === "done");
-
-const unclaimed = ({ claim: _claim, open: _open, ...head }: Head): Head => head;
