@@ -425,6 +425,30 @@ export const resumeContract = (name: string, open: () => Promise<SessionStore>):
       expect(contents(await it.messages()).slice(-4)).toEqual(["Hi", "", OUTCOME_UNKNOWN, "done"]);
       expect(it.ran).toHaveLength(1);
     });
+
+    test("is taken over meanwhile by the very turn whose record is looked for: it gets that result", async () => {
+      const { die, reached } = death();
+      const replies = [...times(20, steps()), steps(["pay"]), ...times(30, steps())];
+      const it = scene(store, { replies, does: die });
+      const { run } = it.runner();
+      for (let n = 0; n < 20; n++) await run({ ...it.key, turnId: `t${n}`, input: random(300) });
+      void it.runner().run({ ...it.key, ...request });
+      await reached;
+      it.clock.advance(LEASE_OVER_MS, { wake: false });
+
+      const late = { ...it.key, turnId: "late", input: "Hello?" };
+      const looking = it.runner({
+        findTurn: async (place, turnKey) => {
+          if ((await it.history()).length === 20) {
+            await run(late);
+            for (let n = 20; n < 40; n++)
+              await run({ ...it.key, turnId: `t${n}`, input: random(300) });
+          }
+          return store.findTurn(place, turnKey);
+        },
+      });
+      expect(await looking.run(late)).toMatchObject({ final: "done", version: 22, replayed: true });
+    });
   });
 };
 
