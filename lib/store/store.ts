@@ -172,13 +172,16 @@ export interface ClaimRecord {
 }
 
 export interface RecentTurn {
-  /** The attempt that had it at its end; "" for imported turns. */
+  /** The attempt that had it at its end, or `NO_ATTEMPT`. */
   readonly attempt: string;
   /** The version that the turn was decided on, which is its number in the history; of an abandoned turn the one it ended at. */
   readonly version: number;
   readonly requestHash: string;
   readonly outcome: Outcome;
 }
+
+/** Of a turn that no attempt of this life of the session made, or that nobody was running. */
+export const NO_ATTEMPT = "";
 
 /**
  * "done" and "interrupted" turns are in the history. An "abandoned" one isn't, and its tools may have

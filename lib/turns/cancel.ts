@@ -4,7 +4,8 @@ import { type Head, isAlive, type SessionStore } from "../store/store.ts";
 import type { Clock } from "./clock.ts";
 import { cancelled } from "./displaced.ts";
 import { SessionNotFoundError } from "./errors.ts";
-import { findTurn, sealedRecord } from "./find.ts";
+import { findTurn } from "./find.ts";
+import { sealedRecord } from "./history.ts";
 import { checkTurnName } from "./request.ts";
 
 export interface NamedTurn {

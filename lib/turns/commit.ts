@@ -9,7 +9,12 @@ import {
   type Release,
   type SessionStore,
 } from "../store/store.ts";
-import { SessionNotFoundError, TurnInProgressError, TurnSupersededError } from "./errors.ts";
+import {
+  givenUp,
+  SessionNotFoundError,
+  TurnInProgressError,
+  TurnSupersededError,
+} from "./errors.ts";
 import { readTurns } from "./history.ts";
 import { type TurnResult, turnResult } from "./result.ts";
 
@@ -89,11 +94,7 @@ export const resultOf = async (
   at: Pick<Ended, "version" | "outcome"> & { readonly replayed: boolean; readonly nowMs: number },
 ): Promise<TurnResult> => {
   const { version, outcome, nowMs } = at;
-  if (outcome === "abandoned") {
-    throw new TurnSupersededError(
-      "it was given up, for another turn or by its caller; its tools may have run",
-    );
-  }
+  if (outcome === "abandoned") throw givenUp();
   const range = { from: version, to: version + 1 };
   const [turn] = await readTurns(store, await headWith(store, head, version), { range, nowMs });
   if (!turn)

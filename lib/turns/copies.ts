@@ -1,11 +1,12 @@
 /** Histories that weren't made by turns of this session: a snapshot's, or another session's. */
+import { NO_USAGE } from "../agent/usage.ts";
 import { InvalidSnapshotError } from "../session/invalid.ts";
 import type { Message } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import { parseTimestamp } from "../session/timestamp.ts";
 import { type DoneTurn, splitIntoTurns } from "../session/turn.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
-import type { RecentTurn } from "../store/store.ts";
+import { NO_ATTEMPT, type RecentTurn } from "../store/store.ts";
 import { expiresAtSeconds } from "./head.ts";
 import { newTurnId, requestHash } from "./request.ts";
 
@@ -40,12 +41,9 @@ const importedTurn = (messages: readonly Message[], createdAt: string, id: strin
     startedAt: createdAt,
     finishedAt: createdAt,
     finish: isAnswered ? "final" : "max_steps",
-    usage: { inputTokens: 0, outputTokens: 0 },
+    usage: NO_USAGE,
   };
 };
-
-/** Of a turn that no attempt of this incarnation made. */
-const NO_ATTEMPT = "0".repeat(32);
 
 /** A caller's turn id is recognised in a copy of its history too. */
 export const recordsOf = (turns: readonly DoneTurn[]): ReadonlyMap<string, RecentTurn> =>

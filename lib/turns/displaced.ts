@@ -6,7 +6,14 @@ import { assistantMessage, systemMessage, userMessage } from "../session/message
 import { formatTimestamp } from "../session/timestamp.ts";
 import type { DoneTurn } from "../session/turn.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
-import type { Displaced, Head, Outcome, StoredOpenTurn, WholeOpenTurn } from "../store/store.ts";
+import {
+  type Displaced,
+  type Head,
+  NO_ATTEMPT,
+  type Outcome,
+  type StoredOpenTurn,
+  type WholeOpenTurn,
+} from "../store/store.ts";
 
 /**
  * The record that keeps a later try of the turn from running its tools again. Without a kept step
@@ -59,6 +66,3 @@ const recorded = (
   turnKey: turnKey(turnId),
   record: { attempt: claim?.attempt ?? NO_ATTEMPT, version, requestHash, outcome },
 });
-
-/** Of a turn that nobody was running. */
-const NO_ATTEMPT = "";

@@ -52,6 +52,12 @@ export class TurnSupersededError extends Error {
   }
 }
 
+/** The outcome of a turn that is recorded as abandoned. */
+export const givenUp = (): TurnSupersededError =>
+  new TurnSupersededError(
+    "it was given up, for another turn or by its caller; its tools may have run",
+  );
+
 /** The session has no such turn: neither in its history, nor running. */
 export class TurnNotFoundError extends Error {
   override readonly name = "TurnNotFoundError";

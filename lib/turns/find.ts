@@ -10,8 +10,8 @@ import {
   type SessionStore,
   type WholeOpenTurn,
 } from "../store/store.ts";
-import { TurnNotFoundError, TurnSupersededError } from "./errors.ts";
-import { readTurns } from "./history.ts";
+import { givenUp, TurnNotFoundError, type TurnSupersededError } from "./errors.ts";
+import { readTurns, sealedRecord } from "./history.ts";
 import { turnsFrom } from "./pages.ts";
 import { type TurnResult, turnResult } from "./result.ts";
 
@@ -146,16 +146,6 @@ const endedTurn = async (
 /** Of history that is in memory at a time, and fewer where they are large. */
 const CHUNK_TURNS = 100;
 
-/** Of a caller's turn that has left HEAD. */
-export const sealedRecord = async (
-  store: SessionStore,
-  head: Head,
-  turnId: string,
-): Promise<RecentTurn | undefined> =>
-  head.tailFrom > 1 && isCallersTurnId(turnId)
-    ? store.findTurn({ key: head, incarnation: head.incarnation }, turnKey(turnId))
-    : undefined;
-
 const recordedTurn = async (
   { store, nowMs }: Finding,
   head: Head,
@@ -163,8 +153,7 @@ const recordedTurn = async (
 ): Promise<FoundTurn | undefined> => {
   const { version, outcome } = record;
   if (outcome === "abandoned") {
-    const error = new TurnSupersededError("it was given up, for another turn or by its caller");
-    return { status: "failed", sessionId: head.sessionId, turnId, error };
+    return { status: "failed", sessionId: head.sessionId, turnId, error: givenUp() };
   }
   const range = { from: version, to: version + 1 };
   const [turn] = await readTurns(store, head, { range, nowMs: nowMs() });

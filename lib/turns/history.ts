@@ -1,6 +1,13 @@
 import type { DoneTurn } from "../session/turn.ts";
 import { DamagedSessionError } from "../store/errors.ts";
-import { type Head, isAlive, type SessionStore, type TurnRange } from "../store/store.ts";
+import { isCallersTurnId, turnKey } from "../store/keys.ts";
+import {
+  type Head,
+  isAlive,
+  type RecentTurn,
+  type SessionStore,
+  type TurnRange,
+} from "../store/store.ts";
 import { SessionNotFoundError } from "./errors.ts";
 
 /**
@@ -23,6 +30,20 @@ export const readTurns = async (
     throw new SessionNotFoundError(head.sessionId);
   }
 };
+
+/**
+ * What became of a turn whose record has left HEAD. It says something of a turn that isn't there only
+ * where nobody can add it meanwhile: in a session that is the runner's own, or that then stands as it
+ * was seen.
+ */
+export const sealedRecord = async (
+  store: SessionStore,
+  head: Head,
+  turnId: string,
+): Promise<RecentTurn | undefined> =>
+  head.tailFrom > 1 && isCallersTurnId(turnId)
+    ? store.findTurn({ key: head, incarnation: head.incarnation }, turnKey(turnId))
+    : undefined;
 
 export const wholeHistory = (head: Head): TurnRange => ({ from: 1, to: head.version });
 

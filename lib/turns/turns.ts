@@ -8,7 +8,7 @@
 import type { Agent } from "../agent/agent.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
 import { StoreUnavailableError } from "../store/errors.ts";
-import { isCallersTurnId, turnKey } from "../store/keys.ts";
+import { turnKey } from "../store/keys.ts";
 import type { Head, RecentTurn, SessionStore } from "../store/store.ts";
 import { canceller, type NamedTurn } from "./cancel.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
@@ -17,6 +17,7 @@ import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
 import { executor, type StartedTurn } from "./execute.ts";
 import { newHead } from "./head.ts";
+import { sealedRecord } from "./history.ts";
 import { ENDED, holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
 import { type Obtained, obtain } from "./obtain.ts";
 import {
@@ -126,7 +127,9 @@ export const createTurns = ({
     const held = { key, incarnation: head.incarnation, fence: head.fence, attempt };
     const hold = holdClaim(held, { ...lease, store, head, sinceMs, onLost: stop });
     // All of these overlap the model's first call, so that a turn's critical path is two round trips.
-    const known = isNew ? Promise.resolve(undefined) : findRecord(turn, head).catch(stop);
+    const known = isNew
+      ? Promise.resolve(undefined)
+      : sealedRecord(store, head, open.turnId).catch(stop);
     const sealing = store.seal(head).catch(() => undefined);
     const purging = purgeDead(over);
     void known.then((record) => record && stop(new Error("the turn was done before")));
@@ -218,7 +221,7 @@ export const createTurns = ({
         return { ...head, fence: 1, claim: claim.claim, open: { ...open, steps: 0, revision: 0 } };
       },
       onTaken,
-      findRecord: (head) => findRecord(turn, head),
+      findRecord: (head) => sealedRecord(store, head, open.turnId),
       interrupted: async (head) => {
         const stored = await store.openTurn(head);
         return stored && interrupted(head, stored, { agent, nowMs: clock.nowMs() });
@@ -230,16 +233,6 @@ export const createTurns = ({
   const purgeDead = async (over: Head | undefined): Promise<void> => {
     if (!over) return;
     await store.purge({ key: over, incarnation: over.incarnation }).catch(() => {});
-  };
-
-  /**
-   * The record of a turn whose id came before, and so long ago that HEAD has forgotten it. It means
-   * something only where nobody can add it meanwhile: in a session that is the runner's own, or that
-   * then stands as it was seen.
-   */
-  const findRecord = async (turn: StartedTurn, head: Head): Promise<RecentTurn | undefined> => {
-    if (head.tailFrom === 1 || !isCallersTurnId(turn.open.turnId)) return undefined;
-    return store.findTurn({ key: turn.key, incarnation: head.incarnation }, turn.turnKey);
   };
 
   return { run, cancel: canceller({ store, clock, onTaken }) };

@@ -1,5 +1,5 @@
 /** Any table, as a process sees it over a network on which things go wrong. */
-import type { Table, Written } from "../../lib/store/dynamodb/requests.ts";
+import { itemsOf, type Table, type Written } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import { type Attempt, attempts, type Call, FAULTS, type Fault, type Network } from "./attempts.ts";
 import { copyOf } from "./dynamodb/documents.ts";
@@ -116,14 +116,7 @@ export const faultyTable = (table: Table, process: Process, faults: Faults): Tab
   return {
     read,
     query,
-    items: async function* (input) {
-      let start: Item | undefined;
-      do {
-        const page = await query({ ...input, ...(start ? { ExclusiveStartKey: start } : {}) });
-        yield* page.items;
-        start = page.next;
-      } while (start);
-    },
+    items: itemsOf(query),
     readAll: async (keys) => {
       if (keys.length === 0) return [];
       return call({

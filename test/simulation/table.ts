@@ -1,6 +1,6 @@
 /** An in-memory table that does what DynamoDB does, behind the store's `Table` or behind the SDK's client. */
 import { expressions } from "../../lib/store/dynamodb/expressions.ts";
-import type { Table, Written } from "../../lib/store/dynamodb/requests.ts";
+import { itemsOf, type Table, type Written } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import { StoreRefusedError } from "../../lib/store/errors.ts";
 import { copyOf, sentItem } from "./dynamodb/documents.ts";
@@ -76,14 +76,7 @@ const tableOn = (operations: Operations): Table => {
   return {
     read,
     query,
-    items: async function* (input) {
-      let start: Item | undefined;
-      do {
-        const page = await query({ ...input, ...(start ? { ExclusiveStartKey: start } : {}) });
-        yield* page.items;
-        start = page.next;
-      } while (start);
-    },
+    items: itemsOf(query),
     readAll: (keys) =>
       settled(() =>
         keys.flatMap((Key) => {

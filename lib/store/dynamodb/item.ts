@@ -62,7 +62,7 @@ export const encodeClaim = (
 });
 
 /** Of content of an open turn in HEAD, which is paid for at each checkpoint. */
-export const MAX_INLINE_BYTES = 1024;
+export const MAX_OPEN_INLINE_BYTES = 1024;
 
 /** Of an input that is too large for HEAD: what a look at the session shows. */
 const PREVIEW_LENGTH = 300;
@@ -70,7 +70,7 @@ const PREVIEW_LENGTH = 300;
 /** The input, or its beginning and how many pieces it has elsewhere. */
 const encodeInput = (input: string): { readonly i: Content; readonly n?: number } => {
   const content = encodeContent(input);
-  if (contentBytes(content) <= MAX_INLINE_BYTES) return { i: content };
+  if (contentBytes(content) <= MAX_OPEN_INLINE_BYTES) return { i: content };
   const preview = input.slice(0, PREVIEW_LENGTH).replace(HALF_A_CHARACTER, "");
   return { i: preview, n: split(content).length };
 };

@@ -14,7 +14,7 @@ import * as when from "./conditions.ts";
 import { type Content, contentBytes, decodeContent, encodeContent } from "./content.ts";
 import type { Change } from "./expressions.ts";
 import { Fields } from "./fields.ts";
-import { MAX_INLINE_BYTES } from "./item.ts";
+import { MAX_OPEN_INLINE_BYTES } from "./item.ts";
 import { afterHead, headKey, openPartKey, placeOf, short } from "./keys.ts";
 import { readPiece, split, writePieces } from "./pieces.ts";
 import type { Table } from "./requests.ts";
@@ -53,7 +53,7 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
 
   const saveInput: OpenTurns["saveInput"] = async (head, input) => {
     const content = encodeContent(input);
-    if (head.open && contentBytes(content) > MAX_INLINE_BYTES) {
+    if (head.open && contentBytes(content) > MAX_OPEN_INLINE_BYTES) {
       await writeNamed(head, inputName(head.open), content);
     }
   };
@@ -61,7 +61,7 @@ export const dynamoOpenTurns = (table: Table): OpenTurns => {
   /** As HEAD takes it: the content, or where it lies. */
   const placed = async (head: Head, name: string, text: string): Promise<Content | Item> => {
     const content = encodeContent(text);
-    if (contentBytes(content) <= MAX_INLINE_BYTES) return content;
+    if (contentBytes(content) <= MAX_OPEN_INLINE_BYTES) return content;
     return { p: name, n: await writeNamed(head, name, content) };
   };
 

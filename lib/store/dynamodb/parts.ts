@@ -48,6 +48,7 @@ export const dynamoParts = (table: Table, cacheBytes: number): Parts => {
 
   const place: Parts["place"] = async (head, turn, { number, attempt, maxBytes }) => {
     const json = encodeTurn(turn);
+    if (Buffer.byteLength(json) + 2 <= maxBytes) return turn;
     const content = encodeContent(`[${json}]`);
     if (contentBytes(content) <= maxBytes) return turn;
     const pieces = split(content);

@@ -95,14 +95,7 @@ export const dynamoTable = (client: DynamoDBClient, TableName: string): Table =>
   return {
     read,
     query,
-    items: async function* (input) {
-      let start: Item | undefined;
-      do {
-        const page = await query({ ...input, ...(start ? { ExclusiveStartKey: start } : {}) });
-        yield* page.items;
-        start = page.next;
-      } while (start);
-    },
+    items: itemsOf(query),
     readAll: async (keys) => {
       const items: Item[] = [];
       for (let left = [...keys], tries = 0; left.length > 0; tries++) {
@@ -138,6 +131,17 @@ export const dynamoTable = (client: DynamoDBClient, TableName: string): Table =>
     },
   };
 };
+
+/** All pages of a query, one after the other. */
+export const itemsOf = (query: Table["query"]): Table["items"] =>
+  async function* (input) {
+    let start: Item | undefined;
+    do {
+      const page = await query({ ...input, ...(start ? { ExclusiveStartKey: start } : {}) });
+      yield* page.items;
+      start = page.next;
+    } while (start);
+  };
 
 type WriteRequest = NonNullable<
   NonNullable<BatchWriteCommandInput["RequestItems"]>[string]
