@@ -8,7 +8,7 @@ export const turnBytes = (...turns: readonly DoneTurn[]): number =>
   turns.reduce((sum, turn) => sum + Buffer.byteLength(encodeTurn(turn)), 0);
 
 export const countsWith = (
-  { counts }: Head,
+  { counts }: Pick<Head, "counts">,
   turn: DoneTurn,
   supersedes?: Commit["supersedes"],
 ): Counts => ({

@@ -234,6 +234,8 @@ export interface Displaced {
   readonly record: RecentTurn;
   /** Goes into the history: the record says so too. */
   readonly interrupted?: DoneTurn;
+  /** What of the history before it leaves HEAD. */
+  readonly sealed?: Sealed;
 }
 
 export interface Checkpoint extends Held {

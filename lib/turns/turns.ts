@@ -199,7 +199,6 @@ export const createTurns = ({
     lease: LeaseOptions & { readonly signal: AbortSignal },
   ): Promise<Obtained> => {
     const { key, turnKey, open, attempt, request } = turn;
-    const incarnation = randomId(randomBytes);
     return obtain({
       store,
       clock,
@@ -216,6 +215,8 @@ export const createTurns = ({
       }),
       create: (claim) => {
         if (request.supersedes !== undefined) checkReplaceable(request.supersedes, []);
+        // One for each try: an earlier one may have got through, and be deleted since.
+        const incarnation = randomId(randomBytes);
         const createdAt = open.startedAt;
         const head = newHead({ key, incarnation, createdAt, lifetimeSeconds, nowMs: claim.nowMs });
         return { ...head, fence: 1, claim: claim.claim, open: { ...open, steps: 0, revision: 0 } };
@@ -224,7 +225,9 @@ export const createTurns = ({
       findRecord: (head) => sealedRecord(store, head, open.turnId),
       interrupted: async (head) => {
         const stored = await store.openTurn(head);
-        return stored && interrupted(head, stored, { agent, nowMs: clock.nowMs() });
+        if (!stored) return undefined;
+        const sealed = await store.seal(head);
+        return { ...interrupted(head, stored, { agent, nowMs: clock.nowMs() }), sealed };
       },
     });
   };

@@ -195,6 +195,35 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
         expect((await history(keyOf(seen)))[1]).toEqual(turn);
       });
 
+      test("drops from HEAD what is sealed, and nothing is forgotten", async () => {
+        const first = await stored(store);
+        const older = Array.from({ length: 5 }, (_, n) =>
+          doneTurn({ turnId: `older-${n}`, messages: [userMessage(noise(1000, n))] }),
+        );
+        for (const turn of older) {
+          const open = openTurn({ turnId: turn.turnId });
+          const claimed = await claimOf(store, keyOf(first), {
+            turnKey: turnKey(turn.turnId),
+            open,
+          });
+          await store.commit(commitOf(claimed, { turn }));
+        }
+        const it = await claimOf(store, keyOf(first));
+        const seen = await keep(store, it, { steps: [step("rain")] });
+        const sealed = await store.seal(seen);
+        expect([seen.tailFrom, sealed.to]).toEqual([1, 6]);
+        const displaced = { ...interrupted(seen, "rain"), sealed };
+        const after = await took(by("turn-2", seen, displaced));
+        expect(after).toMatchObject({ version: 7, tailFrom: 6 });
+        expect(after.tail).toHaveLength(1);
+        expect([...after.recent.keys()]).toEqual([turnKey("turn-1")]);
+        expect(await history(keyOf(seen))).toEqual([...older, displaced.interrupted]);
+        const place = { key: keyOf(seen), incarnation: seen.incarnation };
+        for (const [n, { turnId }] of older.entries()) {
+          expect(await store.findTurn(place, turnKey(turnId))).toMatchObject({ version: n + 1 });
+        }
+      });
+
       test("a try that saw too little changes nothing of the turn that a later one kept", async () => {
         const early = await started();
         const seen = await keep(store, early, { steps: [step("snow")] });

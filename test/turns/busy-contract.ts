@@ -298,6 +298,25 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
       expect((await it.history()).map(({ finish }) => finish)).toEqual(["interrupted", "final"]);
     });
 
+    test("turn after turn leaves HEAD small, and the history whole", async () => {
+      const it = scene(store, { replies: times(30, steps(["put"])) });
+      const inputs = Array.from({ length: 12 }, (_, n) => `${n}: ${"word ".repeat(100)}`);
+      for (const [n, input] of inputs.entries()) {
+        const { die, reached } = death();
+        const checkpoint: SessionStore["checkpoint"] = (write) => store.checkpoint(write).then(die);
+        const turn = { ...it.key, turnId: `t${n}`, input, onBusy: "interrupt" } as const;
+        void it.runner({ checkpoint }).run(turn);
+        await reached;
+      }
+      const { version, tailFrom } = await it.head();
+      expect(version - tailFrom).toBeLessThan(6);
+      await it.runner().run({ ...it.key, input: "the last", onBusy: "interrupt" });
+      const asked = (await it.history()).map(({ messages }) => messages[0]?.content);
+      expect(asked).toEqual([...inputs, "the last"]);
+      const again = await it.runner().run({ ...it.key, turnId: "t0", input: inputs[0] ?? "" });
+      expect(again).toMatchObject({ finish: "interrupted", version: 2, replayed: true });
+    });
+
     test("a turn in its first model call drops it, and its next try runs afresh", async () => {
       const it = await busyScene({ at: "model", turnId: "a" });
       await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });

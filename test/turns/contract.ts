@@ -574,6 +574,32 @@ export const turnsContract = (name: string, open: () => Promise<SessionStore>): 
       expect(await known()).toEqual([undefined, undefined]);
     });
 
+    test("a session created unheard, and deleted since, isn't mistaken for the one created over it", async () => {
+      const model = scriptedModel([assistantMessage("Hello.")]);
+      let tries = 0;
+      const { run, sessions } = start(model, {
+        store: {
+          ...store,
+          create: async (write) => {
+            if (tries++ > 0) return store.create(write);
+            await store.create(write);
+            await sessions.delete(key);
+            // The network's own second send.
+            return store.create(write);
+          },
+          purge: async (place) => {
+            purged.push(place.incarnation);
+            await store.purge(place);
+          },
+        },
+      });
+      const key = newKey();
+      const purged: string[] = [];
+      await run({ ...key, turnId: "k", input: "Hi" });
+      expect(purged).toHaveLength(1);
+      expect(purged).not.toContain((await sessions.read(key)).incarnation);
+    });
+
     test("a session recreated while a turn runs doesn't get its turn", async () => {
       const gate = Promise.withResolvers<Message>();
       const { run, model, sessions } = script(() => gate.promise);

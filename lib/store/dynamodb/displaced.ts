@@ -29,9 +29,9 @@ export const displacedChange = async (
   parts: Parts,
   seen: Head,
   displaced: Displaced | undefined,
-): Promise<Required<Omit<Change, "remove">>> => {
-  if (!displaced) return { set: [], condition: [], values: {}, names: {} };
-  const { interrupted: turn, turnKey, record } = displaced;
+): Promise<Required<Change>> => {
+  if (!displaced) return { set: [], remove: [], condition: [], values: {}, names: {} };
+  const { interrupted: turn, sealed, turnKey, record } = displaced;
   const appended =
     turn &&
     (await append(parts, {
@@ -39,13 +39,14 @@ export const displacedChange = async (
       turn,
       // Tried again, it may hold more, and one attempt must not write two turns under one name.
       attempt: hash(encodeTurn(turn)),
-      from: seen.tailFrom,
+      sealed,
       counts: countsWith(seen, turn),
     }));
   return {
     set: ["#recent.#displaced_key = :displaced", ...(appended?.set ?? [])],
+    remove: appended?.remove ?? [],
     condition: appended ? [when.VERSION_UNCHANGED] : [],
     values: { displaced: encodeRecent(record), ...appended?.values },
-    names: { displaced_key: turnKey },
+    names: { displaced_key: turnKey, ...appended?.names },
   };
 };

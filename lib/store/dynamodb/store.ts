@@ -100,6 +100,7 @@ export const sessionStoreOn = (
       return granted(
         await table.update(headKey(claim.key), {
           set: [...GRANT, ...(resumes ? [] : ["#open = :open"]), ...kept.set],
+          remove: kept.remove,
           condition: [...claimable(claim.ifMatch), ...asSeen(seen), ...kept.condition],
           values: { ...claimValues(claim), ...seenValues(seen), ...kept.values },
           names: { ...OPEN_NAMES, ...kept.names, turn_key: claim.turnKey },
@@ -112,7 +113,7 @@ export const sessionStoreOn = (
       return written(
         await table.change(headKey(key), {
           set: kept.set,
-          remove: ["#claim", "#open"],
+          remove: ["#claim", "#open", ...kept.remove],
           condition: [when.NOT_DELETED, when.NOT_EXPIRED, ...asSeen(seen), ...kept.condition],
           values: { now: seconds(nowMs), one: 1, ...seenValues(seen), ...kept.values },
           names: { ...OPEN_NAMES, ...kept.names },

@@ -18,6 +18,7 @@ import {
   matches,
   type Release,
   type Renew,
+  type Sealed,
   type SetMetadata,
   type TakeOver,
   TOMBSTONE_SECONDS,
@@ -81,14 +82,11 @@ export const committed =
     if (!isAlive(stood, commit.nowMs)) return undefined;
     const { attempt, head, turn, turnKey, requestHash, sealed, supersedes } = commit;
     const { version } = stood;
-    const tailFrom = sealed?.to ?? head.tailFrom;
-    const kept = [...stood.recent].filter(([, recent]) => recent.version >= tailFrom);
-    const unsealed = { ...head, tail: head.tail.slice(tailFrom - head.tailFrom) };
+    const { recent, ...more } = appended(stood, turn, sealed);
     return unclaimed({
       ...stood,
-      ...appended(unsealed, turn),
-      tailFrom,
-      recent: new Map(kept).set(turnKey, { attempt, version, requestHash, outcome: "done" }),
+      ...more,
+      recent: new Map(recent).set(turnKey, { attempt, version, requestHash, outcome: "done" }),
       counts: countsWith(head, turn, supersedes),
       ...(supersedes ? { superseded: supersededWith(head, supersedes) } : {}),
     });
@@ -170,22 +168,27 @@ const isHeld = (head: Head | undefined, held: Held): head is Head & Required<Pic
   head.fence === held.fence &&
   head.claim?.attempt === held.attempt;
 
-const withDisplaced = (stood: Head, displaced: Displaced | undefined): Partial<Head> =>
-  displaced
-    ? {
-        recent: new Map(stood.recent).set(displaced.turnKey, displaced.record),
-        ...(displaced.interrupted ? appended(stood, displaced.interrupted) : {}),
-      }
-    : {};
+const withDisplaced = (stood: Head, displaced: Displaced | undefined): Partial<Head> => {
+  if (!displaced) return {};
+  const { turnKey, record, interrupted, sealed } = displaced;
+  const more = interrupted ? appended(stood, interrupted, sealed) : { recent: stood.recent };
+  return { ...more, recent: new Map(more.recent).set(turnKey, record) };
+};
 
 const appended = (
-  head: Head,
+  { version, tail, tailFrom, recent, counts }: Head,
   turn: DoneTurn,
-): Pick<Head, "version" | "tail" | "counts" | "updatedAt"> => ({
-  version: head.version + 1,
-  tail: [...head.tail, turn],
-  counts: countsWith(head, turn),
-  updatedAt: turn.finishedAt,
-});
+  sealed: Sealed | undefined,
+): Pick<Head, "version" | "tail" | "tailFrom" | "recent" | "counts" | "updatedAt"> => {
+  const from = sealed?.to ?? tailFrom;
+  return {
+    version: version + 1,
+    tail: [...tail.slice(from - tailFrom), turn],
+    tailFrom: from,
+    recent: new Map([...recent].filter(([, record]) => record.version >= from)),
+    counts: countsWith({ counts }, turn),
+    updatedAt: turn.finishedAt,
+  };
+};
 
 const unclaimed = ({ claim: _claim, open: _open, ...head }: Head): Head => head;
