@@ -1,0 +1,61 @@
+/** What holds on every store of what a turn keeps of itself, and when. */
+import { beforeAll, describe, expect, test } from "vitest";
+import type { SessionStore } from "../../lib/store/store.ts";
+import { death, gate, LEASE_OVER_MS, quiet, scene, steps, times, watchedStore } from "./scene.ts";
+
+export const journalContract = (name: string, open: () => Promise<SessionStore>): void => {
+  describe(`a turn's journal on ${name}`, () => {
+    let store: SessionStore;
+    beforeAll(async () => {
+      store = await open();
+    });
+
+    test("keeps no step, and lets no tool start, before the turn is known to be a new one", async () => {
+      const it = scene(store, { replies: [...times(6, steps()), ...times(2, steps(["pay"]))] });
+      // Older turns have left HEAD, and their records with them.
+      const input = "word ".repeat(200);
+      for (let n = 0; n < 6; n++) await it.runner().run({ ...it.key, input });
+      const way = gate();
+      const watched = watchedStore(store, (method) =>
+        method === "findTurn" ? way.pass() : undefined,
+      );
+      const running = it.runner(watched.store).run({ ...it.key, turnId: "a", input: "pay" });
+      await way.arrived;
+      await expect.poll(() => it.model.calls.length).toBe(7);
+      await quiet();
+      expect([watched.calls.includes("checkpoint"), it.ran.length]).toEqual([false, 0]);
+      way.open();
+      expect(await running).toMatchObject({ version: 8 });
+      expect(it.ran).toHaveLength(1);
+    });
+
+    test("writes nothing again that an earlier try has kept", async () => {
+      const { die, reached } = death();
+      const it = scene(store, { replies: [steps(["pay", "put"]), die, steps()] });
+      void it.runner().run({ ...it.key, turnId: "a", input: "pay" });
+      await reached;
+      await expect.poll(async () => (await it.head()).open?.revision).toBe(2);
+      it.clock.advance(LEASE_OVER_MS, { wake: false });
+      const watched = watchedStore(store);
+      const again = it.runner(watched.store).run({ ...it.key, turnId: "a", input: "pay" });
+      expect(await again).toMatchObject({ version: 2, replayed: false });
+      expect(watched.calls).not.toContain("checkpoint");
+      expect(it.ran).toHaveLength(2);
+    });
+
+    test("becomes history without another prompt where the turn isn't the session's first", async () => {
+      const { die, reached } = death();
+      const replies = [steps(), steps(["put"]), die, steps()];
+      const it = scene(store, { system: "Be kind.", replies });
+      await it.runner().run({ ...it.key, input: "Hi" });
+      void it.runner().run({ ...it.key, turnId: "a", input: "long work" });
+      await reached;
+      await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
+      expect((await it.messages()).map(({ content }) => content)).toEqual([
+        ...["Be kind.", "Hi", "done"],
+        ...["long work", "", "put done", "(interrupted)"],
+        ...["stop that", "done"],
+      ]);
+    });
+  });
+};
