@@ -132,12 +132,12 @@ export const observedStore = (
     create: async (write) => {
       attempt = write.head.claim?.attempt ?? "";
       const created = await store.create(write);
-      if (created.applied || created.seen?.incarnation === write.head.incarnation) {
+      if (created.applied) {
         grantedWith(write.head, write.over ? "create over a dead session" : "create");
-      } else {
-        look(created.seen);
+        return created;
       }
-      return created;
+      // Another send of the same request may have got through, and the session gone on since.
+      return granted(created, "create unheard");
     },
     claim: async (claim) => {
       attempt = claim.claim.attempt;
