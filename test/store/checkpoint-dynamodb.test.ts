@@ -1,20 +1,12 @@
-/** Open turns on DynamoDB: where their contents lie, what becomes of those, and what is wrong with them. */
-import { DeleteCommand, GetCommand, PutCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
+/** Open turns on DynamoDB: where their contents lie, and what becomes of those. */
 import { describe, expect, test } from "vitest";
 import { encodeStep } from "../../lib/store/codec.ts";
 import { contentBytes, encodeContent } from "../../lib/store/dynamodb/content.ts";
-import { encodeHead } from "../../lib/store/dynamodb/item.ts";
-import { headKey } from "../../lib/store/dynamodb/keys.ts";
-import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
-import { AFTER_HEAD_SECONDS, type Item, MAX_ITEM_BYTES } from "../../lib/store/dynamodb/table.ts";
-import { DamagedSessionError } from "../../lib/store/errors.ts";
-import { partitionKey } from "../../lib/store/keys.ts";
-import type { Head, SessionKey, SessionStore } from "../../lib/store/store.ts";
+import { AFTER_HEAD_SECONDS, MAX_ITEM_BYTES } from "../../lib/store/dynamodb/table.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { settableClock } from "../support/clock.ts";
-import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
-import { faultyClient } from "../support/faulty.ts";
-import { claimOn, commitOf, head, hex, NOW_MS, openTurn } from "../support/heads.ts";
+import { dynamoEngines } from "../support/dynamodb.ts";
+import { commitOf, head, hex, NOW_MS, openTurn } from "../support/heads.ts";
 import { sizeOf } from "./item-size.ts";
 import {
   claimOf,
@@ -27,6 +19,7 @@ import {
   step,
   stepWith,
 } from "./open-turns.ts";
+import { large, openPieces } from "./pieces.ts";
 
 /** Of content in HEAD. */
 const INLINE_BYTES = 1024;
@@ -35,58 +28,8 @@ const INLINE_BYTES = 1024;
 const PIECE_BYTES = MAX_ITEM_BYTES - 2500;
 
 describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
-  const open = async () => {
-    const { client, tableName } = await freshTable(endpoint);
-    const { client: counted, sent } = faultyClient(endpoint, () => undefined);
-    const itemOf = async (key: SessionKey): Promise<Item> => {
-      const Key = headKey(key);
-      const { Item: item = {} } = await client.send(new GetCommand({ TableName: tableName, Key }));
-      return item;
-    };
-    /** Whatever lies beside HEAD, in the order of its keys. */
-    const besides = async (key: SessionKey, prefix = ""): Promise<Item[]> => {
-      const { Items: items = [] } = await client.send(
-        new QueryCommand({
-          TableName: tableName,
-          KeyConditionExpression: "pk = :pk",
-          ExpressionAttributeValues: { ":pk": partitionKey(key) },
-          ConsistentRead: true,
-        }),
-      );
-      return items.filter(({ sk }) => sk !== "HEAD" && String(sk).startsWith(prefix));
-    };
-    const remove = async (item: Item | undefined): Promise<void> => {
-      const Key = { pk: item?.["pk"], sk: item?.["sk"] };
-      await client.send(new DeleteCommand({ TableName: tableName, Key }));
-    };
-    const put = async (item: Item): Promise<void> => {
-      await client.send(new PutCommand({ TableName: tableName, Item: item }));
-    };
-    const another = () => dynamoSessionStore({ client: counted, tableName });
-    return {
-      store: another(),
-      another,
-      client,
-      counted,
-      tableName,
-      sent,
-      itemOf,
-      besides,
-      remove,
-      put,
-    };
-  };
-
-  /** A turn with a large input, a large step and large results. */
-  const large = async (store: SessionStore): Promise<Head> => {
-    const it = await running(store, {}, { open: openTurn({ input: noise(9000) }) });
-    await store.saveInput(it, noise(9000));
-    const asked = await keep(store, it, { steps: [step(null), stepWith(noise(9000, 2), [])] });
-    return keep(store, asked, { step: 0, results: [noise(9000, 3)] });
-  };
-
   test("HEAD stays under 4 KB with eight steps whose results are 5 MB together", async () => {
-    const { store, another, itemOf } = await open();
+    const { store, another, itemOf } = await openPieces(endpoint);
     let it = await running(store, {}, { open: openTurn({ input: noise(256 * 1024) }) });
     const results = Array.from({ length: 8 }, (_, n) => noise(640_000, n));
     const steps = results.map((result) => step(result, "ok"));
@@ -100,7 +43,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
   }, 60_000);
 
   test("a small input costs no request, and a small step no more than one", async () => {
-    const { store, sent } = await open();
+    const { store, sent } = await openPieces(endpoint);
     const it = await running(store);
     const before = sent.length;
     await store.saveInput(it, "hello");
@@ -119,7 +62,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
     const bytes = INLINE_BYTES + offset;
 
     test("lies in HEAD, or beside it if it is larger: a step and its results", async () => {
-      const { store, another, itemOf, besides } = await open();
+      const { store, another, itemOf, besides } = await openPieces(endpoint);
       const said = stepWith(
         textOf(bytes, (text) => encodeStep(stepWith(text, []))),
         [],
@@ -142,7 +85,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
     });
 
     test("lies in HEAD, or beside it if it is larger: an input", async () => {
-      const { store, another, itemOf, besides } = await open();
+      const { store, another, itemOf, besides } = await openPieces(endpoint);
       const input = textOf(bytes, (text) => text);
       const it = await running(store, {}, { open: openTurn({ input }) });
       await store.saveInput(it, input);
@@ -165,7 +108,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
   ])(
     "content of %i pieces and %i bytes lies in %i items, and is exact",
     async (count, offset, items) => {
-      const { store, another, besides } = await open();
+      const { store, another, besides } = await openPieces(endpoint);
       const bytes = count * PIECE_BYTES + offset;
       const result = textOf(bytes, (text) => JSON.stringify([text]));
       const it = await keep(store, await running(store), { steps: [step(result)] });
@@ -175,7 +118,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
   );
 
   test("what lies beside HEAD lives a day longer than HEAD", async () => {
-    const { store, besides } = await open();
+    const { store, besides } = await openPieces(endpoint);
     const it = await large(store);
     const items = await besides(keyOf(it));
     expect(items).toHaveLength(3);
@@ -184,7 +127,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
   });
 
   test("an eventually consistent read that misses a piece is made again consistently", async () => {
-    const { store, counted } = await open();
+    const { store, counted } = await openPieces(endpoint);
     const it = await large(store);
     const whole = await store.openTurn(it);
     const isConsistent: unknown[] = [];
@@ -205,35 +148,8 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
     expect(isConsistent.filter((each) => each === false)).toHaveLength(3);
   });
 
-  test("a look at a turn whose runner died before it stored the input is a typed error, and the next try stores it", async () => {
-    const { store } = await open();
-    const input = noise(9000);
-    const it = await running(store, {}, { open: openTurn({ input }) });
-    await expectDamaged(store.openTurn(it), it, /i#.* is missing/);
-    await store.saveInput(it, input);
-    expect(await store.openTurn(it)).toMatchObject({ input });
-  });
-
-  test("a piece that is missing or cut is a typed error, and nothing is guessed in its place", async () => {
-    const { store, another, besides, remove, put } = await open();
-    const it = await large(store);
-    const whole = await store.openTurn(it);
-    for (const item of await besides(keyOf(it))) {
-      await remove(item);
-      await expectDamaged(another().openTurn(it), it, /is missing/);
-      const data = item["data"];
-      if (!(data instanceof Uint8Array)) throw new Error("a piece has no data");
-      await put({ ...item, data: data.subarray(0, data.length / 2) });
-      await expectDamaged(another().openTurn(it), it, /can't be decompressed/);
-      await put({ ...item, data: "text" });
-      await expectDamaged(another().openTurn(it), it, /is missing/);
-      await put(item);
-    }
-    expect(await another().openTurn(it)).toEqual(whole);
-  });
-
   test("a purge removes the pieces of its incarnation, and none of its namesake's", async () => {
-    const { store, besides } = await open();
+    const { store, besides } = await openPieces(endpoint);
     const it = await large(store);
     await store.delete({ ...heldBy(it), nowMs: NOW_MS });
     const over = await headOf(store, keyOf(it));
@@ -250,7 +166,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
   });
 
   test("a fork and an import have nothing of the open turn", async () => {
-    const { store, itemOf, besides } = await open();
+    const { store, itemOf, besides } = await openPieces(endpoint);
     const clock = settableClock(NOW_MS);
     const sessions = createSessions({ store, clock });
     const first = await running(store);
@@ -274,101 +190,7 @@ describe.each(dynamoEngines())("open turns on $name", ({ endpoint }) => {
       expect(item).not.toHaveProperty("claim");
     }
   });
-
-  const call = '"tool_calls":[{"id":"a","name":"look","arguments":{}}]';
-  const sound = { m: `{"role":"assistant","content":"",${call},"usage":[1,2]}` };
-  const damages: [string, Item, RegExp][] = [
-    ["a step that is text", { k: ["step"] }, /open\.k\[0\]: must be a map, not a string/],
-    ["a step without a message", { k: [{}] }, /open\.k\[0\]\.m: must be a map, not undefined/],
-    [
-      "a message cut short",
-      { k: [sound, { m: '{"role":"assi' }] },
-      /open\.k\[1\]\.m: isn't valid JSON/,
-    ],
-    ["a message that is none", { k: [{ m: "[]" }] }, /open\.k\[0\]\.m: must be an object/],
-    [
-      "an unknown role",
-      { k: [{ m: '{"role":"robot","content":"","usage":[0,0]}' }] },
-      /open\.k\[0\]\.m\.role/,
-    ],
-    [
-      "a step without usage",
-      { k: [{ m: '{"role":"assistant","content":""}' }] },
-      /open\.k\[0\]\.m\.usage/,
-    ],
-    [
-      "an unknown field",
-      { k: [{ m: '{"role":"assistant","content":"","x":1,"usage":[0,0]}' }] },
-      /open\.k\[0\]\.m\.x/,
-    ],
-    [
-      "bytes of an unknown encoding",
-      { k: [{ m: Uint8Array.of(9, 1) }] },
-      /open\.k\[0\]\.m: has the unknown encoding 9/,
-    ],
-    [
-      "bytes cut short",
-      { k: [{ ...sound, x: Uint8Array.of(1, 139, 2) }] },
-      /open\.k\[0\]\.x: can't be decompressed/,
-    ],
-    ["results cut short", { k: [{ ...sound, x: '["a' }] }, /open\.k\[0\]\.x: isn't valid JSON/],
-    [
-      "results that are no list",
-      { k: [{ ...sound, x: "{}" }] },
-      /open\.k\[0\]\.x: must be an array/,
-    ],
-    [
-      "a result that is a number",
-      { k: [{ ...sound, x: "[5]" }] },
-      /open\.k\[0\]\.x\[0\]: must be text or null/,
-    ],
-    [
-      "a result too many",
-      { k: [{ ...sound, x: '["a","b"]' }] },
-      /open\.k\[0\]\.x: has 2 results for 1 tool call/,
-    ],
-    [
-      "a result too few",
-      { k: [{ ...sound, x: "[]" }] },
-      /open\.k\[0\]\.x: has 0 results for 1 tool call/,
-    ],
-    [
-      "a name without a number",
-      { k: [{ m: { p: "s0.0#a" } }] },
-      /open\.k\[0\]\.m\.n: must be a number/,
-    ],
-    ["a number without a name", { k: [{ m: { n: 1 } }] }, /open\.k\[0\]\.m\.p: must be text/],
-    ["no piece at all", { k: [{ m: { p: "s0.0#a", n: 0 } }] }, /s0\.0#a: can't have 0 pieces/],
-    [
-      "pieces without end",
-      { k: [{ m: { p: "s0.0#a", n: 1e12 } }] },
-      /s0\.0#a: can't have 1000000000000 pieces/,
-    ],
-    ["pieces that nobody wrote", { k: [{ m: { p: "s0.0#a", n: 3 } }] }, /s0\.0#a is missing/],
-    ["a number of the input's pieces that is none", { n: "2" }, /open\.n: must be a number/],
-  ];
-  test.each(damages)(
-    "C16: %s is a typed error that names the place",
-    async (_what, fields, place) => {
-      const { store, put } = await open();
-      const it = head({ claim: claimOn(keyOf(head())).claim, open: openTurn() });
-      const item = encodeHead(it);
-      const stored: unknown = item["open"];
-      if (typeof stored !== "object") throw new Error("there is no open turn");
-      await put({ ...item, open: { ...stored, ...fields } });
-      await expectDamaged(store.openTurn(await headOf(store, keyOf(it))), it, place);
-    },
-  );
 });
-
-/** Every such error says whose it is. */
-const expectDamaged = async (read: Promise<unknown>, it: Head, place: RegExp): Promise<void> => {
-  const error = await read.catch((each: unknown) => each);
-  expect(error).toBeInstanceOf(DamagedSessionError);
-  const where = `session ${it.sessionId}, open turn ${it.open?.turnId}: `;
-  expect(String(error)).toContain(where);
-  expect(String(error)).toMatch(place);
-};
 
 /** Text with which the JSON becomes content of just so many bytes. */
 const textOf = (bytes: number, jsonOf: (text: string) => string): string => {

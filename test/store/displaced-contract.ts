@@ -1,33 +1,16 @@
-/** What every session store has to keep of a turn that loses its place, and of what was seen of it. */
+/** What every session store has to keep of a turn that loses its place. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { assistantMessage, toolMessage, userMessage } from "../../lib/session/message.ts";
+import { assistantMessage, userMessage } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
 import { encodeTurn } from "../../lib/store/codec.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type {
-  Displaced,
-  Head,
-  RecentTurn,
-  SessionKey,
-  SessionStore,
-  TakeOver,
-  WriteResult,
-} from "../../lib/store/store.ts";
-import {
-  claimOn,
-  commitOf,
-  doneTurn,
-  HASH,
-  head,
-  hex,
-  NOW_MS,
-  NOW_SECONDS,
-  openTurn,
-} from "../support/heads.ts";
+import type { Head, SessionKey, SessionStore, TakeOver } from "../../lib/store/store.ts";
+import { claimOn, commitOf, doneTurn, HASH, openTurn } from "../support/heads.ts";
+import { abandoned, by, displaceOf, interrupted, KINDS, started } from "./displaced.ts";
 import {
   append,
-  checkpointOf,
   claimOf,
+  expectRefused,
   headOf,
   heldBy,
   keep,
@@ -45,13 +28,6 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       store = await open();
     });
 
-    /** A turn that has kept a step, on a session with a turn before it. */
-    const started = async (): Promise<Head> => {
-      const first = await stored(store);
-      await append(store, keyOf(first), doneTurn({ turnId: "turn-0" }));
-      const it = await claimOf(store, keyOf(first));
-      return keep(store, it, { steps: [step("rain")] });
-    };
     const took = async (write: TakeOver): Promise<Head> => {
       const result = await store.takeOver(write);
       if (!result.applied) throw new Error("the take-over was refused");
@@ -69,18 +45,10 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
         await append(store, key, doneTurn({ turnId: `later-${n}`, messages }));
       }
     };
-    const expectRefused = async (
-      write: Promise<WriteResult>,
-      stands: Head | undefined,
-      key: SessionKey,
-    ) => {
-      expect(await write).toEqual({ applied: false, seen: stands });
-      expect(await store.read(key)).toEqual(stands);
-    };
 
     describe("takeOver of an abandoned turn", () => {
       test("replaces it, and records how it ended", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const write = by("turn-2", seen, abandoned(seen));
         const after = await took(write);
         expect(after).toEqual({
@@ -100,18 +68,18 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("refuses a later try of it, which sees the record", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const after = await took(by("turn-2", seen, abandoned(seen)));
-        await expectRefused(store.takeOver(by("turn-1", after)), after, keyOf(after));
+        await expectRefused(store, store.takeOver(by("turn-1", after)), after);
         await store.release({ ...heldBy(after), keepOpen: false });
         const free = await headOf(store, keyOf(seen));
         const late = store.claim(claimOn(keyOf(seen)));
-        await expectRefused(late, free, keyOf(seen));
+        await expectRefused(store, late, free);
         expect(free.recent.get(turnKey("turn-1"))?.outcome).toBe("abandoned");
       });
 
       test("is remembered when HEAD has forgotten it", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const { record } = abandoned(seen);
         await store.commit(commitOf(await took(by("turn-2", seen, abandoned(seen)))));
         await pushOut(keyOf(seen));
@@ -123,7 +91,7 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("of a turn that nobody runs does the same", async () => {
-        const it = await started();
+        const it = await started(store);
         await store.release({ ...heldBy(it), keepOpen: true });
         const seen = await headOf(store, keyOf(it));
         const displaced = {
@@ -135,7 +103,7 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("without a record leaves nothing of it, and it may be run again", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const after = await took(by("turn-2", seen));
         expect(after.recent).toEqual(seen.recent);
         const again = await took(by("turn-1", after));
@@ -143,7 +111,7 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("lets one of ten win, with its record", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const writes = Array.from({ length: 10 }, (_, n) =>
           by(`turn-${n + 2}`, seen, abandoned(seen)),
         );
@@ -163,7 +131,7 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
         ["of 5 MB", noise(5_000_000)],
       ];
       test.each(sizes)("puts it into the history, %s", async (_what, result) => {
-        const seen = await started();
+        const seen = await started(store);
         const displaced = interrupted(seen, result);
         const turn = displaced.interrupted ?? doneTurn();
         const after = await took(by("turn-2", seen, displaced));
@@ -225,125 +193,20 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("a try that saw too little changes nothing of the turn that a later one kept", async () => {
-        const early = await started();
+        const early = await started(store);
         const seen = await keep(store, early, { steps: [step("snow")] });
         const write = by("turn-2", seen, interrupted(seen, noise(500_000, 2)));
         const refused = { ...write, seen: early, displaced: interrupted(early, noise(500_000, 1)) };
-        await expectRefused(store.takeOver(refused), seen, write.key);
+        await expectRefused(store, store.takeOver(refused), seen);
         const after = await took(write);
-        await expectRefused(store.takeOver(refused), after, write.key);
+        await expectRefused(store, store.takeOver(refused), after);
         expect((await history(write.key))[1]).toEqual(write.displaced?.interrupted);
       });
     });
 
-    const kinds: [string, (seen: Head) => Displaced | undefined][] = [
-      ["leaves a record", (seen) => abandoned(seen)],
-      ["leaves a turn of the history", (seen) => interrupted(seen, "rain")],
-      ["leaves nothing", () => undefined],
-    ];
-    const writes: [string, (seen: Head, displaced?: Displaced) => Promise<WriteResult>][] = [
-      ["takeOver", (seen, displaced) => store.takeOver(by("turn-2", seen, displaced))],
-      ["displace", (seen, displaced) => store.displace(displaceOf(seen, displaced))],
-    ];
-    const claim = { attempt: hex(), turnId: "turn-1", untilMs: NOW_MS };
-    const both = { fence: 3, claim, open: openTurn() };
-    const onlyOpen = { fence: 3, open: openTurn() };
-    const onlyClaim = { fence: 3, claim };
-    const moved: [string, Partial<Head>, (it: Head) => Head][] = [
-      ["another fence", both, (it) => ({ ...it, fence: 2 })],
-      ["another fence of an unclaimed session", onlyOpen, (it) => ({ ...it, fence: 2 })],
-      ["another attempt", both, (it) => ({ ...it, claim: { ...claim, attempt: hex() } })],
-      ["an earlier end of the claim", both, (it) => ({ ...it, claim: { ...claim, untilMs: 1 } })],
-      ["no claim", both, ({ claim: _claim, ...it }) => it],
-      ["a claim where there is none", onlyOpen, (it) => ({ ...it, claim })],
-      ["another open turn", both, (it) => ({ ...it, open: openTurn({ turnId: "turn-3" }) })],
-      ["another revision", both, (it) => ({ ...it, open: openTurn({ revision: 1 }) })],
-      [
-        "another revision of a turn that nobody runs",
-        onlyOpen,
-        (it) => ({ ...it, open: openTurn({ revision: 1 }) }),
-      ],
-      ["no open turn", both, ({ open: _open, ...it }) => it],
-      ["an open turn where there is none", onlyClaim, (it) => ({ ...it, open: openTurn() })],
-      ["another incarnation", both, (it) => ({ ...it, incarnation: hex() })],
-    ];
-    describe.each(writes)("%s", (_name, write) => {
-      describe.each(kinds)("that %s", (_kind, displacedOf) => {
-        test.each(moved)("is refused where %s was seen", async (_what, fields, differently) => {
-          const it = await stored(store, fields);
-          const seen = differently(it);
-          await expectRefused(write(seen, displacedOf(it)), it, keyOf(it));
-        });
-
-        test.each<[string, Partial<Head>]>([
-          ["expired", { expiresAtSeconds: NOW_SECONDS }],
-          ["deleted", { deletedAtSeconds: NOW_SECONDS - 1 }],
-        ])("is refused on a session that is %s", async (_what, fields) => {
-          const it = await stored(store, { ...both, ...fields });
-          await expectRefused(write(it, displacedOf(it)), it, keyOf(it));
-        });
-
-        test("is refused where there is no session", async () => {
-          const it = head(both);
-          await expectRefused(write(it, displacedOf(it)), undefined, keyOf(it));
-        });
-
-        test("is refused where the turn has done more since it was seen", async () => {
-          const seen = await started();
-          const results = await keep(store, seen, { step: 0, results: ["snow"] });
-          await expectRefused(write(seen, displacedOf(seen)), results, keyOf(seen));
-          const more = await keep(store, results, { steps: [step(null)] });
-          await expectRefused(write(results, displacedOf(seen)), more, keyOf(seen));
-          expect(await store.openTurn(more)).toMatchObject({ steps: [step("snow"), step(null)] });
-        });
-
-        test("is refused where the turn has ended since it was seen", async () => {
-          const seen = await started();
-          await store.commit(commitOf(seen));
-          const done = await headOf(store, keyOf(seen));
-          await expectRefused(write(seen, displacedOf(seen)), done, keyOf(seen));
-        });
-
-        test("is applied once", async () => {
-          const seen = await started();
-          expect(await write(seen, displacedOf(seen))).toMatchObject({ applied: true });
-          const after = await headOf(store, keyOf(seen));
-          await expectRefused(write(seen, displacedOf(seen)), after, keyOf(seen));
-        });
-
-        const late: [string, (it: Head) => Promise<WriteResult>][] = [
-          ["checkpoint", (it) => store.checkpoint(checkpointOf(it, { steps: [step(null)] }))],
-          ["commit", (it) => store.commit(commitOf(it))],
-          ["heartbeat", (it) => store.renew({ ...heldBy(it), untilMs: NOW_MS + 90_000 })],
-          ["release", (it) => store.release({ ...heldBy(it), keepOpen: true })],
-        ];
-        test.each(late)("leaves the displaced runner no %s", async (_what, lateWrite) => {
-          const it = await started();
-          expect(await write(it, displacedOf(it))).toMatchObject({ applied: true });
-          await expectRefused(lateWrite(it), await headOf(store, keyOf(it)), keyOf(it));
-        });
-      });
-
-      test("with a turn of the history is refused on another version than it was seen on", async () => {
-        const it = await stored(store, { ...both, version: 2 });
-        for (const version of [1, 3]) {
-          const seen = { ...it, version };
-          await expectRefused(write(seen, interrupted(seen, "rain")), it, keyOf(it));
-        }
-        expect(await write(it, interrupted(it, "rain"))).toMatchObject({ applied: true });
-      });
-
-      test("with a record alone doesn't ask for the version", async () => {
-        const it = await stored(store, { ...both, version: 2 });
-        const seen = { ...it, version: 1 };
-        expect(await write(seen, abandoned(seen))).toMatchObject({ applied: true });
-        expect(await headOf(store, keyOf(it))).toMatchObject({ version: 2 });
-      });
-    });
-
     describe("displace", () => {
-      test.each(kinds)("ends claim and open turn, and %s", async (_kind, displacedOf) => {
-        const seen = await started();
+      test.each(KINDS)("ends claim and open turn, and %s", async (_kind, displacedOf) => {
+        const seen = await started(store);
         const displaced = displacedOf(seen);
         expect(await store.displace(displaceOf(seen, displaced))).toMatchObject({ applied: true });
         const { claim: _claim, open: _open, ...rest } = seen;
@@ -369,17 +232,17 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("leaves the session to the next turn, and none to a later try of a recorded one", async () => {
-        const seen = await started();
+        const seen = await started(store);
         await store.displace(displaceOf(seen, abandoned(seen)));
         const free = await headOf(store, keyOf(seen));
-        await expectRefused(store.claim(claimOn(keyOf(seen))), free, keyOf(seen));
+        await expectRefused(store, store.claim(claimOn(keyOf(seen))), free);
         const next = await claimOf(store, keyOf(seen), { open: openTurn({ turnId: "turn-2" }) });
         expect(next).toMatchObject({ fence: seen.fence + 1, open: { steps: 0, revision: 0 } });
         expect(await store.commit(commitOf(next))).toMatchObject({ applied: true });
       });
 
       test("ends a turn that nobody runs", async () => {
-        const it = await started();
+        const it = await started(store);
         await store.release({ ...heldBy(it), keepOpen: true });
         const seen = await headOf(store, keyOf(it));
         expect(await store.displace(displaceOf(seen))).toMatchObject({ applied: true });
@@ -387,7 +250,7 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
       });
 
       test("keeps an interrupted turn of 5 MB", async () => {
-        const seen = await started();
+        const seen = await started(store);
         const displaced = interrupted(seen, noise(5_000_000, 3));
         await store.displace(displaceOf(seen, displaced));
         expect((await history(keyOf(seen)))[1]).toEqual(displaced.interrupted);
@@ -403,45 +266,3 @@ export const displacedContract = (name: string, open: () => Promise<SessionStore
     });
   });
 };
-
-/** Another turn, or another try, takes the place of what was seen. */
-const by = (turnId: string, seen: Head, displaced?: Displaced): TakeOver => ({
-  ...claimOn(keyOf(seen), { open: openTurn({ turnId }) }),
-  seen,
-  ...(displaced ? { displaced } : {}),
-});
-
-const displaceOf = (seen: Head, displaced?: Displaced) => ({
-  key: keyOf(seen),
-  incarnation: seen.incarnation,
-  seen,
-  nowMs: NOW_MS,
-  ...(displaced ? { displaced } : {}),
-});
-
-const recordOf = (seen: Head, outcome: RecentTurn["outcome"]): Displaced => ({
-  turnKey: turnKey("turn-1"),
-  record: {
-    attempt: seen.claim?.attempt ?? "",
-    version: seen.version,
-    requestHash: HASH,
-    outcome,
-  },
-});
-
-const abandoned = (seen: Head): Displaced => recordOf(seen, "abandoned");
-
-const interrupted = (seen: Head, result: string): Displaced => ({
-  ...recordOf(seen, "interrupted"),
-  interrupted: doneTurn({
-    turnId: "turn-1",
-    messages: [
-      userMessage("hello"),
-      assistantMessage("", [{ id: "a", name: "look", arguments: {} }]),
-      toolMessage("a", result),
-      assistantMessage("(interrupted)"),
-    ],
-    finishedAt: "2100-12-01T12:00:30.000000+00:00",
-    finish: "interrupted",
-  }),
-});

@@ -22,6 +22,16 @@ export const heldBy = (it: Head): Held => ({
   attempt: it.claim?.attempt ?? "",
 });
 
+/** A refused write brings what stands there, and leaves it so. */
+export const expectRefused = async (
+  store: SessionStore,
+  write: Promise<{ applied: boolean }>,
+  stands: Head,
+): Promise<void> => {
+  expect(await write).toEqual({ applied: false, seen: stands });
+  expect(await store.read(keyOf(stands))).toEqual(stands);
+};
+
 export const headOf = async (store: SessionStore, key: SessionKey): Promise<Head> => {
   const it = await store.read(key);
   if (!it) throw new Error("there is no session");
@@ -86,6 +96,13 @@ export const checkpointOf = (
 export const keep = async (store: SessionStore, it: Head, kept: Kept): Promise<Head> => {
   expect(await store.checkpoint(checkpointOf(it, kept))).toMatchObject({ applied: true });
   return headOf(store, keyOf(it));
+};
+
+/** The open turn of this session as `openTurn` gives it. */
+export const whole = (it: Head, steps: readonly TurnStep[], input = it.open?.input) => {
+  if (!it.open) throw new Error("there is no open turn");
+  const { revision: _revision, ...turn } = it.open;
+  return { ...turn, input, steps };
 };
 
 /** One more turn in the history, sealing what stood before it. */

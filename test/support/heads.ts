@@ -17,6 +17,12 @@ export const HASH = "0123456789abcdef".repeat(2);
 
 export const hex = (): string => randomBytes(16).toString("hex");
 
+/** Text that no compressor makes shorter than by a quarter. */
+export const randomText = (length: number): string =>
+  randomBytes(Math.ceil((length * 3) / 4))
+    .toString("base64")
+    .slice(0, length);
+
 /** A session that no other test has. */
 export const newKey = (): SessionKey => ({ owner: "ann", sessionId: hex() });
 

@@ -1,10 +1,12 @@
 /** What the suites of turns are played on: runners that share a store, a model and a clock, and tools that note each run. */
 import { setImmediate as tick } from "node:timers/promises";
+import { expect } from "vitest";
 import { Agent, type AgentOptions } from "../../lib/agent/agent.ts";
 import { type Effect, type ToolContext, tool } from "../../lib/agent/tool.ts";
 import { assistantMessage, type Message } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
 import type { Head, SessionKey, SessionStore, WholeOpenTurn } from "../../lib/store/store.ts";
+import type { TurnRequest } from "../../lib/turns/request.ts";
 import { createTurns, type Turns, type TurnsOptions } from "../../lib/turns/turns.ts";
 import { type SettableClock, settableClock } from "../support/clock.ts";
 import { NOW_MS, newKey } from "../support/heads.ts";
@@ -80,6 +82,12 @@ export const scene = (
   };
 };
 
+/** What is asked where it makes no difference. */
+export const REQUEST = { turnId: "k", input: "Hi" };
+
+export const contents = (messages: readonly Message[]): string[] =>
+  messages.map(({ content }) => content);
+
 let asked = 0;
 
 /** A message that calls these tools. No two have an id in common, as with a model that is asked again. */
@@ -127,6 +135,40 @@ export const gate = () => {
   };
 };
 
+/** A scene with a turn that runs: in its tool `pay`, behind a finished step; or in its first call. */
+export const busyScene = async (
+  store: SessionStore,
+  { at = "tool", ...request }: Partial<TurnRequest> & { readonly at?: "tool" | "model" } = {},
+  options: SceneOptions = {},
+) => {
+  const way = gate();
+  let held = false;
+  const hold = (): Promise<void> | undefined => {
+    if (held) return undefined;
+    held = true;
+    return way.pass();
+  };
+  const plan = steps(["put"], ["read", "pay"]);
+  const it = scene(store, {
+    replies: times(99, async (messages) => {
+      const isFirst = messages.at(-1)?.content === "long work";
+      if (at === "model" && isFirst) await hold();
+      return (isFirst || messages.at(-1)?.role === "tool" ? plan : steps())(messages);
+    }),
+    does: async (tool) => {
+      if (at === "tool" && tool === "pay") await hold();
+      return `${tool} done`;
+    },
+    ...options,
+  });
+  const own = it.runner();
+  const running = own.run({ ...it.key, input: "long work", ...request });
+  running.catch(() => {});
+  await way.arrived;
+  await expect.poll(() => it.clock.sleepers()).toBe(1);
+  return { ...it, own, running, finish: way.open };
+};
+
 /** As the network doubles a request: the second answer is the one that arrives. */
 export const sentTwice =
   <Write, Result>(send: (write: Write) => Promise<Result>) =>
@@ -134,6 +176,9 @@ export const sentTwice =
     await send(write);
     return send(write);
   };
+
+/** A runner looks at the store, as it does at least so often. */
+export const HEARTBEAT_MS = 15_000;
 
 /** Longer than a lease and its margin. */
 export const LEASE_OVER_MS = 33_000;

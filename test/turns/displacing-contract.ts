@@ -1,221 +1,35 @@
-/** What holds on every store of turns that find their session busy. */
+/** What holds on every store of turns that interrupt the running one, or roll it back. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { INTERRUPTED } from "../../lib/agent/results.ts";
 import { modelView } from "../../lib/agent/view.ts";
 import { assistantMessage } from "../../lib/session/message.ts";
 import type { SessionStore } from "../../lib/store/store.ts";
-import { systemClock } from "../../lib/turns/clock.ts";
 import {
-  SessionBusyError,
   TurnInProgressError,
   TurnSupersededError,
-  TurnTimeoutError,
   VersionMismatchError,
 } from "../../lib/turns/errors.ts";
-import type { TurnRequest } from "../../lib/turns/request.ts";
-import { NOW_MS } from "../support/heads.ts";
 import {
+  busyScene,
   death,
   gate,
+  HEARTBEAT_MS,
   LEASE_OVER_MS,
-  quiet,
-  type SceneOptions,
   scene,
   steps,
   times,
   USAGE,
-  watchedStore,
 } from "./scene.ts";
 
-export const busyContract = (name: string, open: () => Promise<SessionStore>): void => {
+export const displacingContract = (name: string, open: () => Promise<SessionStore>): void => {
   let store: SessionStore;
   beforeAll(async () => {
     store = await open();
   });
 
-  /** A scene with a turn that runs: in its tool `pay`, behind a finished step; or in its first model call. */
-  const busyScene = async (
-    { at = "tool", ...request }: Partial<TurnRequest> & { readonly at?: "tool" | "model" } = {},
-    options: SceneOptions = {},
-  ) => {
-    const way = gate();
-    let held = false;
-    const hold = (): Promise<void> | undefined => {
-      if (held) return undefined;
-      held = true;
-      return way.pass();
-    };
-    const plan = steps(["put"], ["read", "pay"]);
-    const it = scene(store, {
-      replies: times(99, async (messages) => {
-        const isFirst = messages.at(-1)?.content === "long work";
-        if (at === "model" && isFirst) await hold();
-        return (isFirst || messages.at(-1)?.role === "tool" ? plan : steps())(messages);
-      }),
-      does: async (tool) => {
-        if (at === "tool" && tool === "pay") await hold();
-        return `${tool} done`;
-      },
-      ...options,
-    });
-    const own = it.runner();
-    const running = own.run({ ...it.key, input: "long work", ...request });
-    running.catch(() => {});
-    await way.arrived;
-    await expect.poll(() => it.clock.sleepers()).toBe(1);
-    return { ...it, own, running, finish: way.open };
-  };
-
-  /** The runner looks at the store, as it does at least so often. */
-  const HEARTBEAT_MS = 15_000;
-
-  describe(`waiting on ${name}`, () => {
-    test("a turn gets its place behind the running one, and writes no more than that takes", async () => {
-      const it = await busyScene({ turnId: "a" });
-      const watched = watchedStore(store);
-      const leases: number[] = [];
-      const waiting = it.runner({
-        ...watched.store,
-        claim: (write) => {
-          leases.push(write.claim.untilMs - it.clock.nowMs());
-          return watched.store.claim(write);
-        },
-      });
-      const second = waiting.run({ ...it.key, turnId: "b", input: "and?", onBusy: "wait" });
-      for (let looks = 0; looks < 5; looks++) {
-        await expect.poll(() => it.clock.sleepers()).toBe(2);
-        it.clock.advance(500);
-      }
-      it.finish();
-      expect(await it.running).toMatchObject({ version: 2 });
-      await expect.poll(() => it.clock.sleepers()).toBe(1);
-      it.clock.advance(500);
-      expect(await second).toMatchObject({ version: 3 });
-      expect((await it.history()).map(({ turnId }) => turnId)).toEqual(["a", "b"]);
-      expect(it.model.calls.at(-1)?.messages).toHaveLength(8);
-      const reads = times(6, "read");
-      const run = ["claim", "seal", "turns", "saveInput", "commit"];
-      expect(watched.calls).toEqual(["claim", ...reads, ...run]);
-      expect(leases).toEqual([32_000, 32_000]);
-    });
-
-    test("the very same turn gets the running one's result", async () => {
-      const it = await busyScene({ turnId: "a" });
-      const waiting = it.runner({}, { clock: systemClock });
-      const same = waiting.run({ ...it.key, turnId: "a", input: "long work", onBusy: "wait" });
-      await quiet();
-      it.finish();
-      expect(await same).toEqual({ ...(await it.running), replayed: true });
-      expect(it.ran.map((run) => run.name)).toEqual(["put", "read", "pay"]);
-      expect(it.model.calls).toHaveLength(3);
-    });
-
-    test("the very same turn goes on where the running one failed", async () => {
-      const way = gate();
-      const plan = steps(["pay"]);
-      const fail = () => way.pass().then(() => Promise.reject(new Error("overloaded")));
-      const it = scene(store, { replies: [plan, fail, plan] });
-      const same = { ...it.key, turnId: "a", input: "Hi" };
-      const running = it.runner().run(same);
-      running.catch(() => {});
-      await way.arrived;
-      const watched = watchedStore(store);
-      const waiting = it.runner(watched.store).run({ ...same, onBusy: "wait" });
-      await expect.poll(() => it.clock.sleepers()).toBe(2);
-      way.open();
-      await expect(running).rejects.toThrow("overloaded");
-      await expect.poll(() => it.clock.sleepers()).toBe(1);
-      it.clock.advance(50);
-      expect(await waiting).toMatchObject({ final: "done", replayed: false });
-      expect(it.ran).toHaveLength(1);
-      // It needn't take over what nobody holds.
-      expect(watched.calls.slice(0, 3)).toEqual(["claim", "read", "claim"]);
-    });
-
-    /** It waits, and its time ends: in a pause, or while it looks or claims. */
-    const places = ["pause", "read", "claim"] as const;
-    test.each(places)(
-      "a turn whose time is over in its %s finds the session busy, and leaves nothing behind",
-      async (place) => {
-        const it = await busyScene();
-        const before = await it.head();
-        const way = gate();
-        let isFree = false;
-        const through: Partial<SessionStore> = {
-          read: async (key) => {
-            if (place === "read") await way.pass();
-            const head = await store.read(key);
-            if (place !== "claim" || !head) return head;
-            isFree = true;
-            const { claim: _claim, open: _open, ...free } = head;
-            return free;
-          },
-          claim: async (claim) => {
-            if (isFree) await way.pass();
-            return store.claim(claim);
-          },
-        };
-        const turn = it
-          .runner(through)
-          .run({ ...it.key, input: "and?", onBusy: "wait", deadlineMs: NOW_MS + 4000 });
-        turn.catch(() => {});
-        await expect.poll(() => it.clock.sleepers()).toBe(3);
-        if (place !== "pause") {
-          it.clock.advance(50);
-          await way.arrived;
-        }
-        it.clock.advance(3000);
-        way.open();
-        await expect(turn).rejects.toThrow(SessionBusyError);
-        await expect(turn).rejects.toMatchObject({ retryAfterSeconds: 5 });
-        await expect(turn).rejects.not.toThrow(TurnTimeoutError);
-        expect(it.clock.sleepers()).toBe(1);
-        expect(await it.head()).toEqual(before);
-        it.finish();
-        await it.running;
-      },
-    );
-
-    test("a turn that its caller aborts leaves nothing behind", async () => {
-      const it = await busyScene();
-      const before = await it.head();
-      const caller = new AbortController();
-      const watched = watchedStore(store);
-      const turn = it
-        .runner(watched.store)
-        .run({ ...it.key, input: "and?", onBusy: "wait", signal: caller.signal });
-      turn.catch(() => {});
-      await expect.poll(() => it.clock.sleepers()).toBe(2);
-      caller.abort(new Error("changed my mind"));
-      await expect(turn).rejects.toThrow("changed my mind");
-      expect(watched.calls).toEqual(["claim"]);
-      expect(it.clock.sleepers()).toBe(1);
-      expect(await it.head()).toEqual(before);
-    });
-
-    test("50 turns at once on one session: 50 in the history, 50 model calls, and few writes", async () => {
-      const watched = watchedStore(store);
-      const it = scene(watched.store, { replies: times(51, steps()) });
-      const { run } = it.runner({}, { clock: systemClock });
-      const inputs = Array.from({ length: 50 }, (_, n) => `turn-${n}`);
-      const results = await Promise.all(
-        inputs.map((input) => run({ ...it.key, turnId: input, input, onBusy: "wait" })),
-      );
-      expect(it.model.calls).toHaveLength(50);
-      const versions = results.map(({ version }) => version).toSorted((a, b) => a - b);
-      expect(versions).toEqual(inputs.map((_, n) => n + 2));
-      const asked = (await it.history()).map(({ messages }) => messages[0]?.content);
-      expect(new Set(asked)).toEqual(new Set(inputs));
-      // Three are needed: the claim that finds the session busy, the one that gets it, and the commit.
-      // The others lost to one that saw the session free at the same time: more, the slower the store is.
-      const writes = watched.calls.filter((call) => ["claim", "create", "commit"].includes(call));
-      expect(writes.length / 50).toBeLessThan(12);
-    }, 120_000);
-  });
-
   describe(`interrupting on ${name}`, () => {
     test("a turn in its tools: its steps stand in the history, whole, and all its callers get them", async () => {
-      const it = await busyScene({ turnId: "a" }, { system: "Be kind." });
+      const it = await busyScene(store, { turnId: "a" }, { system: "Be kind." });
       const second = await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
       expect(second).toMatchObject({ final: "done", version: 3 });
       const messages = await it.messages();
@@ -288,7 +102,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn that went on as it was looked at is looked at again", async () => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       let looks = 0;
       const through: Partial<SessionStore> = {
         openTurn: (head) => (looks++ === 0 ? Promise.resolve(undefined) : store.openTurn(head)),
@@ -318,7 +132,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn in its first model call drops it, and its next try runs afresh", async () => {
-      const it = await busyScene({ at: "model", turnId: "a" });
+      const it = await busyScene(store, { at: "model", turnId: "a" });
       await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
       expect((await it.messages()).map(({ content }) => content)).toEqual(["stop that", "done"]);
       it.clock.advance(HEARTBEAT_MS);
@@ -330,7 +144,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn that was to take an earlier one's place leaves that one where it is", async () => {
-      const it = await busyScene({ at: "model", turnId: "a" });
+      const it = await busyScene(store, { at: "model", turnId: "a" });
       it.finish();
       await it.running;
       const way = gate();
@@ -349,7 +163,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn without an id of its caller's keeps its steps too", async () => {
-      const it = await busyScene();
+      const it = await busyScene(store);
       await it.runner().run({ ...it.key, input: "stop that", onBusy: "interrupt" });
       it.clock.advance(HEARTBEAT_MS);
       const first = await it.running;
@@ -368,7 +182,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("two at once: one has the session in the end, and the first turn is interrupted once", async () => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       const way = gate();
       const rivals = scene(store, { replies: times(2, () => way.pass().then(() => steps()([]))) });
       const turns = ["b", "c"].map((input) =>
@@ -387,7 +201,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("at a version asked for: the one before the interrupted turn went into the history", async () => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       const { run } = it.runner();
       const stop = { ...it.key, input: "stop that", onBusy: "interrupt" } as const;
       const before = await it.head();
@@ -397,7 +211,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("itself is refused: the turn runs already", async () => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       for (const onBusy of ["interrupt", "rollback"] as const) {
         const same = it.runner().run({ ...it.key, turnId: "a", input: "long work", onBusy });
         await expect(same).rejects.toThrow(TurnInProgressError);
@@ -409,7 +223,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
 
   describe(`rolling back on ${name}`, () => {
     test("a turn with steps drops it for good", async () => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       const { run } = it.runner();
       expect(await run({ ...it.key, input: "stop", onBusy: "rollback" })).toMatchObject({
         version: 2,
@@ -422,7 +236,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn without steps drops it, and its next try runs afresh", async () => {
-      const it = await busyScene({ at: "model", turnId: "a" });
+      const it = await busyScene(store, { at: "model", turnId: "a" });
       const { run } = it.runner();
       await run({ ...it.key, input: "stop", onBusy: "rollback" });
       it.clock.advance(HEARTBEAT_MS);
@@ -434,7 +248,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
     });
 
     test("a turn without an id of its caller's leaves no record", async () => {
-      const it = await busyScene();
+      const it = await busyScene(store);
       await it.runner().run({ ...it.key, turnId: "b", input: "stop", onBusy: "rollback" });
       it.clock.advance(HEARTBEAT_MS);
       await expect(it.running).rejects.toThrow(TurnSupersededError);
@@ -445,7 +259,7 @@ export const busyContract = (name: string, open: () => Promise<SessionStore>): v
 
   describe(`a turn that is displaced by its own process, on ${name}`, () => {
     test.each(["interrupt", "rollback"] as const)("%s stops it at once", async (onBusy) => {
-      const it = await busyScene({ turnId: "a" });
+      const it = await busyScene(store, { turnId: "a" });
       await it.own.run({ ...it.key, input: "stop", onBusy });
       const [first] = await Promise.allSettled([it.running]);
       if (onBusy === "interrupt") expect(first).toMatchObject({ value: { finish: "interrupted" } });
