@@ -6,7 +6,6 @@ export {
   ModelFailedError,
   type RunOptions,
   type RunResult,
-  type Window,
 } from "./agent/agent.ts";
 export type { Journal } from "./agent/journal.ts";
 export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
@@ -18,6 +17,7 @@ export {
   type ToolDefinition,
   tool,
 } from "./agent/tool.ts";
+export type { Window } from "./agent/view.ts";
 export { type HttpHandler, type HttpHandlerOptions, httpHandler } from "./http/handler.ts";
 export { type Fault, InvalidInputError, InvalidSnapshotError } from "./session/invalid.ts";
 export type { JsonObject, JsonValue } from "./session/json.ts";

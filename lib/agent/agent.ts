@@ -23,7 +23,7 @@ import { OUTCOME_UNKNOWN, resultMessages } from "./results.ts";
 import { finalText, type Step, stepsOf } from "./steps.ts";
 import { checkTools, type Effect, type Tool } from "./tool.ts";
 import { addUsage, NO_USAGE } from "./usage.ts";
-import { modelView } from "./view.ts";
+import { modelView, type Window } from "./view.ts";
 
 export interface AgentOptions {
   readonly model: Model;
@@ -32,15 +32,8 @@ export interface AgentOptions {
   readonly system?: string;
   /** How often a turn may ask the model. */
   readonly maxSteps?: number;
-  /**
-   * Shows the model only the newest turns before the present one, behind the system prompt. Older
-   * history isn't even read.
-   */
+  /** Shows the model only the newest turns before the present one, behind the system prompt. */
   readonly window?: Window;
-}
-
-export interface Window {
-  readonly turns: number;
 }
 
 export interface RunOptions {
@@ -70,6 +63,7 @@ export interface RunResult {
 }
 
 export type AgentEvent =
+  /** Once more for a step whose model call is tried again: its text so far is void. */
   | { readonly type: "step.started"; readonly index: number }
   | { readonly type: "text.delta"; readonly delta: string }
   | { readonly type: "tool.called"; readonly call: ToolCall }
@@ -99,8 +93,9 @@ export class Agent {
     this.model = model;
     this.tools = new Map(tools.map((tool) => [tool.spec.name, tool]));
     this.system = system;
-    if (window && !(Number.isSafeInteger(window.turns) && window.turns >= 0)) {
-      throw new TypeError("window.turns must be a whole number, 0 or more");
+    for (const [bound, value] of Object.entries(window ?? {})) {
+      if (!Number.isSafeInteger(value) || value < 0)
+        throw new TypeError(`window.${bound} must be a whole number, 0 or more`);
     }
     this.maxSteps = maxSteps;
     this.window = window;
@@ -119,6 +114,7 @@ export class Agent {
       turnId: options.turnId ?? randomUUID(),
       scope: options.idempotencyScope ?? session.sessionId,
       signal,
+      isWatched: options.onEvent !== undefined,
       emit: emitter(options.onEvent, signal),
       journal: options.journal ?? NO_JOURNAL,
       fence: options.fence ?? 0,
@@ -136,7 +132,7 @@ export class Agent {
     for (let index = 0; index < maxSteps && finish !== "final"; index++) {
       turn.emit({ type: "step.started", index });
       const kept = turn.journal.steps[index];
-      const reply = kept ?? (await this.#ask(messages, turn));
+      const reply = kept ?? (await this.#ask(messages, turn, index));
       usage = addUsage(usage, reply.usage);
       messages.push(reply.message);
       await unlessAborted(saved, signal);
@@ -165,20 +161,30 @@ export class Agent {
     };
   }
 
-  async #ask(messages: readonly Message[], { signal, emit }: RunningTurn): Promise<ModelReply> {
+  async #ask(
+    messages: readonly Message[],
+    { signal, emit, isWatched }: RunningTurn,
+    index: number,
+  ): Promise<ModelReply> {
     signal.throwIfAborted();
+    const watch = isWatched
+      ? {
+          onText: (delta: string) => emit({ type: "text.delta", delta }),
+          onRestart: () => emit({ type: "step.started", index }),
+        }
+      : {};
     try {
       const tools = Array.from(this.tools.values(), ({ spec }) => spec);
-      const onText = (delta: string) => emit({ type: "text.delta", delta });
-      const ask = async () =>
-        this.model.complete(modelView(messages, this.window?.turns), tools, { signal, onText });
+      const { provider } = this.model;
+      const view = modelView(messages, { window: this.window, provider });
+      const ask = async () => this.model.complete(view, tools, { signal, ...watch });
       const reply: unknown = await unlessAborted(ask(), signal);
       if (!isReply(reply))
         throw new TypeError(`it resolved with ${kindOf(reply)} in place of a reply`);
       const message = checkMessage(reply.message, "message");
       if (message.role !== "assistant")
         throw new TypeError(`the model replied with a ${message.role} message`);
-      return { ...reply, message };
+      return { ...reply, message: withIds(message) };
     } catch (cause) {
       signal.throwIfAborted();
       throw new ModelFailedError(`the model failed: ${reasonOf(cause)}`, { cause });
@@ -256,6 +262,18 @@ export class Agent {
   }
 }
 
+/** A call without an id of its own couldn't be answered: it gets one. */
+const withIds = (message: Message): Message => {
+  const used = new Set([""]);
+  const calls = message.toolCalls.map((call) => {
+    const id = used.has(call.id) ? `call_${randomUUID()}` : call.id;
+    used.add(id);
+    return { ...call, id };
+  });
+  if (calls.every(({ id }, index) => id === message.toolCalls[index]?.id)) return message;
+  return checkMessage({ ...message, toolCalls: calls });
+};
+
 const isReply = (reply: unknown): reply is ModelReply =>
   typeof reply === "object" && reply !== null;
 
@@ -264,6 +282,7 @@ interface RunningTurn {
   readonly turnId: string;
   readonly scope: string;
   readonly signal: AbortSignal;
+  readonly isWatched: boolean;
   readonly emit: (event: AgentEvent) => void;
   readonly journal: Journal;
   readonly fence: number;

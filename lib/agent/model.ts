@@ -10,6 +10,11 @@ import type { Message } from "../session/message.ts";
  * aborts. Whether a failed call is worth another try is the adapter's own affair, inside the call.
  */
 export interface Model {
+  /**
+   * Names whose `providerData` this model gives and is shown, such as "bedrock:anthropic.claude-opus-5".
+   * That of others is left out of what it is shown. Without a name it is shown none.
+   */
+  readonly provider?: string;
   complete(
     messages: readonly Message[],
     tools: readonly ToolSpec[],
@@ -21,9 +26,11 @@ export interface ModelCallOptions {
   readonly signal: AbortSignal;
   /**
    * Called with each piece of text as it arrives, by models that can stream. The pieces are a
-   * preview: the message that `complete` resolves with is the truth.
+   * preview: the message that `complete` resolves with is the truth. Undefined where nobody listens.
    */
-  readonly onText: (delta: string) => void;
+  readonly onText?: ((delta: string) => void) | undefined;
+  /** Called where another try begins: the pieces of text so far are void. */
+  readonly onRestart?: (() => void) | undefined;
 }
 
 export interface ModelReply {

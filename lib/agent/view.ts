@@ -1,46 +1,113 @@
-import { isChecked, type Message, type ToolCall, toolMessage } from "../session/message.ts";
+import {
+  isChecked,
+  type Message,
+  type ToolCall,
+  toolMessage,
+  withoutProviderData,
+} from "../session/message.ts";
 import { INTERRUPTED } from "./results.ts";
+
+/** What the model is shown of the history before the present turn: the newest turns that fit both bounds. */
+export interface Window {
+  /** So many turns at most. Older ones aren't even read from the store. */
+  readonly turns?: number;
+  /** So many UTF-8 bytes of text and arguments at most; English has about four to a token. */
+  readonly bytes?: number;
+}
+
+export interface ViewOptions {
+  readonly window?: Window | undefined;
+  /** Whose data is shown. */
+  readonly provider?: string | undefined;
+}
 
 /**
  * What the model is shown of a history: every tool call has exactly one result right behind it, in
- * call order, and no result stands without its call. Providers refuse anything else, and one such
- * message would block a session for good. The stored history is not touched.
- *
- * @param windowTurns how many turns before the present one are shown; all of them by default
+ * call order, no result stands without its call, and no two calls have one id. Providers refuse
+ * anything else, and one such message would block a session for good. The stored history is not
+ * touched.
  */
 export const modelView = (
   all: readonly Message[],
-  windowTurns = Number.POSITIVE_INFINITY,
+  { window = {}, provider }: ViewOptions = {},
 ): Message[] => {
-  const messages = windowed(all, windowTurns);
+  const messages = windowed(all, window);
+  const ids = new Set<string>();
   const view: Message[] = [];
   for (let at = 0; at < messages.length; ) {
     const message = messages[at++];
     if (!message || message.role === "tool") continue;
-    view.push(copyOf(message));
-    if (message.toolCalls.length === 0) continue;
+    const { providerData } = message;
+    const isStrange = providerData !== undefined && providerData.provider !== provider;
+    const shown = isStrange ? withoutProviderData(message) : copyOf(message);
+    if (message.toolCalls.length === 0) {
+      view.push(shown);
+      continue;
+    }
     const results: Message[] = [];
     for (let next = messages[at]; next?.role === "tool"; next = messages[++at]) results.push(next);
-    view.push(...message.toolCalls.map((call) => copyOf(resultOf(call, results))));
+    const answers = message.toolCalls.map((call) => copyOf(resultOf(call, results)));
+    const own = message.toolCalls.map(({ id }) => unusedId(ids, id));
+    const isKept = message.toolCalls.every(({ id }, index) => id === own[index]);
+    view.push(...(isKept ? [shown, ...answers] : renamed(shown, answers, own)));
   }
   return view;
 };
 
 /** A window begins with a user message, so that it never cuts between a call and its result. */
-const windowed = (messages: readonly Message[], turns: number): readonly Message[] => {
-  if (turns === Number.POSITIVE_INFINITY) return messages;
+const windowed = (
+  messages: readonly Message[],
+  { turns = Number.POSITIVE_INFINITY, bytes = Number.POSITIVE_INFINITY }: Window,
+): readonly Message[] => {
+  if (turns === Number.POSITIVE_INFINITY && bytes === Number.POSITIVE_INFINITY) return messages;
   const starts = messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
-  const start = starts.length > turns ? starts.at(-turns - 1) : undefined;
-  if (start === undefined) return messages;
+  const present = Math.max(0, starts.length - 1);
+  let first = present;
+  for (let left = bytes; first > 0 && present - first < turns; first--) {
+    const older = messages.slice(starts[first - 1], starts[first]);
+    left -= older.reduce((sum, message) => sum + sizeOf(message), 0);
+    if (left < 0) break;
+  }
+  // What stands before the first user message, a greeting, is one more turn.
+  if (starts.length === 0 || (first === 0 && present < turns)) return messages;
   return [
-    ...messages.slice(0, start).filter(({ role }) => role === "system"),
-    ...messages.slice(start),
+    ...messages.slice(0, starts[first]).filter(({ role }) => role === "system"),
+    ...messages.slice(starts[first]),
   ];
 };
 
 /** An adapter may change what it is given, and the history must not change with it: what isn't frozen is copied. */
 const copyOf = (message: Message): Message =>
   isChecked(message) ? message : structuredClone(message);
+
+const sizeOf = ({ content, toolCalls }: Message): number =>
+  toolCalls.reduce(
+    (sum, call) => sum + Buffer.byteLength(JSON.stringify(call)),
+    Buffer.byteLength(content),
+  );
+
+/** A model may use an id once more in a later turn, and providers take each only once. */
+const unusedId = (used: Set<string>, id: string): string => {
+  let own = id;
+  for (let n = 2; used.has(own); n++) own = `${id}_${n}`;
+  used.add(own);
+  return own;
+};
+
+const renamed = (
+  message: Message,
+  results: readonly Message[],
+  ids: readonly string[],
+): Message[] => [
+  {
+    ...message,
+    toolCalls: message.toolCalls.map((call, index) => ({ ...call, id: ids[index] ?? call.id })),
+  },
+  ...results.map((result, index) => ({
+    ...result,
+    toolCallId: ids[index] ?? result.toolCallId,
+  })),
+];
 
 /** Taken out of `results`: a model may give two calls the same id, and each has its own result. */
 const resultOf = (call: ToolCall, results: Message[]): Message => {

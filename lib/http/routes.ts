@@ -151,10 +151,12 @@ export const routes = ({ turns, sessions, version, nowMs }: RoutesOptions): Rout
     method: "GET",
     path: "/v1/sessions/{id}/snapshot",
     handler: async (event) => {
-      const head = await sessions.read(sessionKeyOf(event));
+      const key = sessionKeyOf(event);
+      const options = { providerData: flagOf(event, "provider_data") };
+      const head = await sessions.read(key);
       // Known from HEAD, before anything more is read.
       if (head.counts.bytes > MAX_ANSWER_BYTES) throw new AnswerTooLargeError();
-      const snapshot = (await sessions.export(head)).snapshot();
+      const snapshot = (await sessions.export(head)).snapshot(options);
       if (answerBytes(snapshot) > MAX_ANSWER_BYTES) throw new AnswerTooLargeError();
       return json(200, snapshot, { etag: etagOf(head) });
     },
@@ -236,6 +238,12 @@ const pageRequestOf = (
     ...(cursor === undefined ? {} : { cursor }),
     ...(order === undefined ? {} : { order }),
   };
+};
+
+const flagOf = ({ queryStringParameters }: APIGatewayProxyEvent, name: string): boolean => {
+  const value = queryStringParameters?.[name] ?? "false";
+  if (value !== "true" && value !== "false") throw invalid(name, "must be true or false");
+  return value === "true";
 };
 
 /** As the caller sees it: with the stage, or the base path of a custom domain. */

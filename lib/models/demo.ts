@@ -23,7 +23,7 @@ export const demoModel = (): Model => ({
     if (typeof next !== "string") return callReply(messages, next);
     const message = assistantMessage(next);
     for (const piece of message.content.match(/.{1,8}/gsu) ?? []) {
-      onText(piece);
+      onText?.(piece);
       await setImmediate();
       signal.throwIfAborted();
     }

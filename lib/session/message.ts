@@ -1,5 +1,12 @@
 import { childPath, invalid } from "./invalid.ts";
-import { isPlainObject, type JsonValue, kindOf, toJsonValue } from "./json.ts";
+import {
+  isPlainObject,
+  type JsonObject,
+  type JsonValue,
+  kindOf,
+  toJsonObject,
+  toJsonValue,
+} from "./json.ts";
 
 export const ROLES = ["system", "user", "assistant", "tool"] as const;
 export type Role = (typeof ROLES)[number];
@@ -11,6 +18,18 @@ export interface Message {
   readonly toolCalls: readonly ToolCall[];
   /** The call that a tool message answers; null in all others. */
   readonly toolCallId: string | null;
+  /** In assistant messages alone. */
+  readonly providerData?: ProviderData;
+}
+
+/**
+ * What a model's provider needs back word for word, and a message has no place for, such as
+ * reasoning with its signature. It is stored with the turn, and shown to that provider alone.
+ */
+export interface ProviderData {
+  /** See `Model.provider`. */
+  readonly provider: string;
+  readonly data: JsonObject;
 }
 
 export interface ToolCall {
@@ -19,7 +38,7 @@ export interface ToolCall {
   readonly arguments: JsonValue;
 }
 
-/** A message in JSON: in snapshots, and in every HTTP answer. */
+/** A message in JSON: in snapshots, and in every HTTP answer. Only the storage, and who asks for it, gets `provider_data`. */
 export interface MessageJson {
   readonly role: Role;
   readonly content: string;
@@ -29,6 +48,7 @@ export interface MessageJson {
     readonly arguments: JsonValue;
   }[];
   readonly tool_call_id: string | null;
+  readonly provider_data?: ProviderData;
 }
 
 export const systemMessage = (content: string): Message => plain("system", content);
@@ -36,9 +56,11 @@ export const userMessage = (content: string): Message => plain("user", content);
 export const assistantMessage = (
   content: string,
   toolCalls: readonly ToolCall[] = [],
+  providerData?: ProviderData,
 ): Message => ({
   ...plain("assistant", content),
   toolCalls,
+  ...(providerData ? { providerData } : {}),
 });
 export const toolMessage = (toolCallId: string, content: string): Message =>
   checked({ role: "tool", content: content.toWellFormed(), toolCalls: NO_CALLS, toolCallId });
@@ -56,7 +78,7 @@ const plain = (role: Role, content: string): Message =>
  */
 export const checkMessage = (value: unknown, path = ""): Message => {
   if (isChecked(value)) return value;
-  const fields = fieldsOf(value, path, ["role", "content", "toolCalls", "toolCallId"]);
+  const fields = fieldsOf(value, path, IN_MEMORY_FIELDS);
   return checkFields(fields, path, IN_MEMORY);
 };
 
@@ -76,13 +98,27 @@ export const messageToJson = (message: Message): MessageJson => ({
   tool_call_id: message.toolCallId,
 });
 
+/** With all that it holds. */
+export const wholeMessageToJson = (message: Message): MessageJson => {
+  const { providerData } = message;
+  const portable = messageToJson(message);
+  if (!providerData) return portable;
+  const { provider, data } = providerData;
+  return { ...portable, provider_data: { provider, data: toJsonObject(data) } };
+};
+
+/** As another provider may see it. */
+export const withoutProviderData = ({ providerData: _, ...message }: Message): Message =>
+  checked(message);
+
 /**
- * Reads a message of a snapshot. `tool_calls` and `tool_call_id` may be left out where they are empty.
+ * Reads a message of a snapshot. `tool_calls` and `tool_call_id` may be left out where they are
+ * empty, and so may `provider_data`.
  *
  * @throws {InvalidInputError} with the path of the fault
  */
 export const messageFromJson = (value: unknown, path = ""): Message => {
-  const fields = fieldsOf(value, path, ["role", "content", "tool_calls", "tool_call_id"]);
+  const fields = fieldsOf(value, path, IN_JSON_FIELDS);
   return checkFields(fields, path, IN_JSON);
 };
 
@@ -107,6 +143,7 @@ class Checked extends Given {
 
 const checked = (message: Message): Message => {
   if (message.toolCalls.length > 0) freeze(message.toolCalls);
+  if (message.providerData) freeze(message.providerData);
   new Checked(message);
   return Object.freeze(message);
 };
@@ -120,10 +157,23 @@ const freeze = <T>(value: T): T => {
 interface FieldNames {
   readonly toolCalls: string;
   readonly toolCallId: string;
+  readonly providerData: string;
 }
 
-const IN_MEMORY: FieldNames = { toolCalls: "toolCalls", toolCallId: "toolCallId" };
-const IN_JSON: FieldNames = { toolCalls: "tool_calls", toolCallId: "tool_call_id" };
+const IN_MEMORY: FieldNames = {
+  toolCalls: "toolCalls",
+  toolCallId: "toolCallId",
+  providerData: "providerData",
+};
+const IN_JSON: FieldNames = {
+  toolCalls: "tool_calls",
+  toolCallId: "tool_call_id",
+  providerData: "provider_data",
+};
+
+const fieldsWith = (names: FieldNames): string[] => ["role", "content", ...Object.values(names)];
+const IN_MEMORY_FIELDS = fieldsWith(IN_MEMORY);
+const IN_JSON_FIELDS = fieldsWith(IN_JSON);
 
 type Fields = Record<string, unknown>;
 
@@ -145,12 +195,25 @@ const checkFields = (fields: Fields, path: string, names: FieldNames): Message =
   if (role !== "tool" && isAnswer) {
     throw invalid(childPath(path, names.toolCallId), `must be null in a ${role} message`);
   }
-  return checked({
+  const message = {
     role,
     content: checkString(fields, path, "content"),
     toolCalls,
     toolCallId: isAnswer ? checkString(fields, path, names.toolCallId) : null,
-  });
+  };
+  const given = fields[names.providerData];
+  if (given === undefined) return checked(message);
+  const at = childPath(path, names.providerData);
+  if (role !== "assistant") throw invalid(at, `can't be in a ${role} message`);
+  return checked({ ...message, providerData: checkProviderData(given, at) });
+};
+
+const checkProviderData = (value: unknown, path: string): ProviderData => {
+  const fields = fieldsOf(value, path, ["provider", "data"]);
+  return {
+    provider: checkString(fields, path, "provider"),
+    data: toJsonObject(fields["data"], childPath(path, "data")),
+  };
 };
 
 const checkToolCalls = (

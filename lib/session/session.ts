@@ -7,6 +7,7 @@ import {
   type MessageJson,
   messageFromJson,
   messageToJson,
+  wholeMessageToJson,
 } from "./message.ts";
 import { formatTimestamp, parseTimestamp } from "./timestamp.ts";
 
@@ -52,13 +53,18 @@ export class Session {
     this.messages.push(checkMessage(message));
   }
 
-  /** A copy that shares nothing with the session. Written field by field: no other field can leak into it. */
-  snapshot(): Snapshot {
+  /**
+   * A copy that shares nothing with the session. Written field by field: no other field can leak into it.
+   *
+   * @param providerData whether messages bring it: no other reader than this class knows it then
+   */
+  snapshot({ providerData = false }: { readonly providerData?: boolean } = {}): Snapshot {
+    const toJson = providerData ? wholeMessageToJson : messageToJson;
     return {
       session_id: this.sessionId,
       created_at: this.createdAt,
       metadata: toJsonObject(this.metadata, "metadata"),
-      messages: checkMessages(this.messages).map(messageToJson),
+      messages: checkMessages(this.messages).map(toJson),
     };
   }
 

@@ -86,7 +86,7 @@ const partsJson = ({ turnId, attempt, count }: TurnInParts) => ({
 });
 
 // Empty fields are left out: most messages have no calls.
-const storedMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
+const storedMessage = ({ role, content, toolCalls, toolCallId, providerData }: Message) => ({
   role,
   content,
   ...(toolCalls.length === 0
@@ -99,6 +99,7 @@ const storedMessage = ({ role, content, toolCalls, toolCallId }: Message) => ({
         })),
       }),
   ...(toolCallId === null ? {} : { tool_call_id: toolCallId }),
+  ...(providerData ? { provider_data: providerData } : {}),
 });
 
 const decodeTurn = (turn: unknown, path: string): TailTurn => {

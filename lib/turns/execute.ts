@@ -53,7 +53,9 @@ export const executor =
     const { supersedes } = request;
     const { window } = agent;
     const range =
-      window && supersedes === undefined ? newestTurns(head, window.turns) : wholeHistory(head);
+      window?.turns !== undefined && supersedes === undefined
+        ? newestTurns(head, window.turns)
+        : wholeHistory(head);
     const bytes = (head.counts.bytes * (range.to - range.from)) / Math.max(1, head.counts.turns);
     if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
     const restoring = [

@@ -48,10 +48,10 @@ describe("K07 a turn that is aborted", () => {
     const late = Promise.withResolvers<void>();
     const model = scriptedModel([
       async (_messages, _tools, { onText }) => {
-        onText("early");
+        onText?.("early");
         controller.abort(reason);
         await late.promise;
-        onText("late");
+        onText?.("late");
         throw new Error("nobody listens any more");
       },
     ]);

@@ -45,12 +45,12 @@ describe("events", () => {
   const model = () =>
     scriptedModel([
       (_messages, _tools, { onText }) => {
-        onText("let ");
-        onText("me see");
+        onText?.("let ");
+        onText?.("me see");
         return assistantMessage("let me see", [addCall, call("c2", "nope")]);
       },
       (_messages, _tools, { onText }) => {
-        onText("3");
+        onText?.("3");
         return assistantMessage("3");
       },
     ]);

@@ -92,6 +92,16 @@ describe("tool calls", () => {
     expect(shape(model.calls[1]?.messages ?? [])).toBe("user:go | assistant: | tool:3 | tool:7");
   });
 
+  test("have ids of their own in the history, where the model gives none or one twice", async () => {
+    const model = asks(call("", "add"), call("", "add"), call("c1", "add"), call("c1", "add"));
+    const { messages } = await new Agent({ model, tools: [addTool] }).runTurn(new Session(), "go");
+    const ids = messages[1]?.toolCalls.map(({ id }) => id) ?? [];
+    expect(new Set(ids).size).toBe(4);
+    expect(ids[2]).toBe("c1");
+    expect(ids).not.toContain("");
+    expect(messages.slice(2, 6).map(({ toolCallId }) => toolCallId)).toEqual(ids);
+  });
+
   test("can't change the history through their arguments, nor the session through its metadata", async () => {
     const vandal = tool<Record<string, unknown>>({
       name: "vandal",

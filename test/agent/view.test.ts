@@ -28,6 +28,11 @@ const turn = (id: string): Message[] => [
   assistantMessage("done"),
 ];
 
+const withoutIds = (message: Message): Message => ({
+  ...message,
+  toolCalls: message.toolCalls.map((call) => ({ ...call, id: "" })),
+});
+
 describe("what the model is shown", () => {
   test("of a healthy history is all of it", () => {
     const history = [
@@ -99,12 +104,41 @@ describe("what the model is shown", () => {
 
   test("of calls with one id is the result of each, and no result twice", () => {
     expect(modelView([asks("a", "a"), toolMessage("a", "1"), toolMessage("a", "2")])).toStrictEqual(
-      [asks("a", "a"), toolMessage("a", "1"), toolMessage("a", "2")],
+      [asks("a", "a_2"), toolMessage("a", "1"), toolMessage("a_2", "2")],
     );
     expect(modelView([asks("a", "a"), toolMessage("a", "1")])).toStrictEqual([
-      asks("a", "a"),
+      asks("a", "a_2"),
       toolMessage("a", "1"),
-      unknown("a"),
+      unknown("a_2"),
+    ]);
+  });
+
+  test("of ids that a later turn uses again are new ones, calls and results alike", () => {
+    const turn = [userMessage("hi"), asks("a", "b"), toolMessage("a", "1"), toolMessage("b", "2")];
+    const taken = [userMessage("hi"), asks("a_2"), toolMessage("a_2", "3")];
+    expect(modelView([...taken, ...turn, ...turn])).toStrictEqual([
+      ...taken,
+      ...turn,
+      userMessage("hi"),
+      asks("a_3", "b_2"),
+      toolMessage("a_3", "1"),
+      toolMessage("b_2", "2"),
+    ]);
+  });
+
+  test("of what a provider keeps with a message is its own, and no other's", () => {
+    const own = assistantMessage("one", [], { provider: "x:1", data: { signature: "s" } });
+    const other = assistantMessage("two", [], { provider: "x:2", data: {} });
+    const history = [userMessage("hi"), own, userMessage("and?"), other];
+    expect(modelView(history, { provider: "x:1" })).toStrictEqual([
+      ...history.slice(0, 3),
+      assistantMessage("two"),
+    ]);
+    expect(modelView(history)).toStrictEqual([
+      userMessage("hi"),
+      assistantMessage("one"),
+      userMessage("and?"),
+      assistantMessage("two"),
     ]);
   });
 
@@ -115,13 +149,18 @@ describe("what the model is shown", () => {
         const view = modelView(messages);
         deepStrictEqual(messages, before);
         const isSpoken = ({ role }: Message) => role !== "tool";
-        deepStrictEqual(view.filter(isSpoken), messages.filter(isSpoken));
+        deepStrictEqual(
+          view.filter(isSpoken).map(withoutIds),
+          messages.filter(isSpoken).map(withoutIds),
+        );
 
         const expectedIds = view
           .filter(isSpoken)
           .flatMap((message) => ["spoken", ...message.toolCalls.map(({ id }) => id)]);
         const ids = view.map((message) => (isSpoken(message) ? "spoken" : message.toolCallId));
         deepStrictEqual(ids, expectedIds);
+        const asked = view.flatMap(({ toolCalls }) => toolCalls.map(({ id }) => id));
+        deepStrictEqual(new Set(asked).size, asked.length);
         deepStrictEqual(modelView(view), view);
       }),
       { numRuns: 1000 },

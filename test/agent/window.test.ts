@@ -51,7 +51,7 @@ describe("A07 a window of turns", () => {
     "of %i shows so many turns before the present one, whole, behind the system prompt",
     (turns) => {
       for (const present of [PRESENT.slice(0, 1), PRESENT]) {
-        const view = modelView([SYSTEM, ...TEN.flat(), ...present], turns);
+        const view = modelView([SYSTEM, ...TEN.flat(), ...present], { window: { turns } });
         expect(view).toStrictEqual([
           SYSTEM,
           ...TEN.slice(Math.max(0, 10 - turns)).flat(),
@@ -63,7 +63,7 @@ describe("A07 a window of turns", () => {
   );
 
   test.each(SIZES)("of %i begins with a user message where there is no system prompt", (turns) => {
-    const view = modelView([...TEN.flat(), ...PRESENT], turns);
+    const view = modelView([...TEN.flat(), ...PRESENT], { window: { turns } });
     expect(view[0]?.role).toBe("user");
     expect(view).toContainEqual(userMessage("the newest"));
     expectPairs(view);
@@ -76,7 +76,7 @@ describe("A07 a window of turns", () => {
         ? messages.filter((_, index) => index !== 1 + (n % 4) && index !== 6)
         : [...messages.slice(0, 2), ...messages.slice(2, 5).toReversed(), ...messages.slice(5)],
     );
-    const view = modelView([SYSTEM, ...broken.flat(), ...PRESENT], turns);
+    const view = modelView([SYSTEM, ...broken.flat(), ...PRESENT], { window: { turns } });
     expect(view[0]).toStrictEqual(SYSTEM);
     expect(view[1]?.role).toBe("user");
     expect(view.filter(({ role }) => role === "user")).toHaveLength(Math.min(turns, 10) + 1);
@@ -87,26 +87,54 @@ describe("A07 a window of turns", () => {
     const opening = [assistantMessage("welcome"), SYSTEM, ...turn(1)];
     const later = [systemMessage("be brief"), ...turn(2)];
     const all = [...opening, ...later, ...PRESENT];
-    expect(modelView(all, 1)).toStrictEqual([
+    expect(modelView(all, { window: { turns: 1 } })).toStrictEqual([
       SYSTEM,
       systemMessage("be brief"),
       ...turn(2),
       ...PRESENT,
     ]);
-    expect(modelView(all, 2)).toStrictEqual([SYSTEM, ...turn(1), ...later, ...PRESENT]);
-    expect(modelView(all, 3)).toStrictEqual(all);
+    expect(modelView(all, { window: { turns: 2 } })).toStrictEqual([
+      SYSTEM,
+      ...turn(1),
+      ...later,
+      ...PRESENT,
+    ]);
+    expect(modelView(all, { window: { turns: 3 } })).toStrictEqual(all);
   });
 
   test("of a history without any user message is all of it", () => {
     const messages = [SYSTEM, assistantMessage("welcome")];
-    for (const turns of [0, 1, 2]) expect(modelView(messages, turns)).toStrictEqual(messages);
-    expect(modelView([], 0)).toStrictEqual([]);
+    for (const turns of [0, 1, 2])
+      expect(modelView(messages, { window: { turns } })).toStrictEqual(messages);
+    expect(modelView([], { window: { turns: 0 } })).toStrictEqual([]);
+  });
+
+  test("of bytes shows the turns that fit whole, and the present one whatever its size", () => {
+    const all = [SYSTEM, ...TEN.flat(), ...PRESENT];
+    const sizes = TEN.map((messages) =>
+      messages.reduce(
+        (sum, { content, toolCalls }) =>
+          sum +
+          Buffer.byteLength(content) +
+          toolCalls.reduce((bytes, call) => bytes + Buffer.byteLength(JSON.stringify(call)), 0),
+        0,
+      ),
+    );
+    for (let turns = 0; turns <= 10; turns++) {
+      const bytes = sizes.slice(10 - turns).reduce((sum, size) => sum + size, 0);
+      const expected = [SYSTEM, ...TEN.slice(10 - turns).flat(), ...PRESENT];
+      expect(modelView(all, { window: { bytes } })).toStrictEqual(expected);
+      if (turns === 0) continue;
+      const fewer = [SYSTEM, ...TEN.slice(11 - turns).flat(), ...PRESENT];
+      expect(modelView(all, { window: { bytes: bytes - 1 } })).toStrictEqual(fewer);
+      expect(modelView(all, { window: { bytes, turns: turns - 1 } })).toStrictEqual(fewer);
+    }
   });
 
   test("leaves the history as it is", () => {
     const all = [SYSTEM, ...TEN.flat(), ...PRESENT];
     const before = structuredClone(all);
-    modelView(all, 1);
+    modelView(all, { window: { turns: 1 } });
     expect(all).toStrictEqual(before);
   });
 });

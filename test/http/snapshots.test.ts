@@ -176,6 +176,34 @@ describe("PUT and GET /v1/sessions/{id}/snapshot", () => {
     });
   });
 
+  test("leave out what a model's provider keeps, unless it is asked for", async () => {
+    const data = { provider: "x:1", data: { signature: "s" } };
+    const { handler, model } = service({
+      provider: "x:1",
+      replies: [assistantMessage("hello", [], data), assistantMessage("ok")],
+    });
+    const answer = await call(handler, turn("s", "hi"));
+    const plain = await call(handler, session("s", "/snapshot"));
+    const listed = await call(handler, session("s", "/messages"));
+    for (const { text } of [answer, plain, listed]) expect(text).not.toContain("signature");
+    const query = { provider_data: "true" };
+    const whole = await call(handler, { ...session("s", "/snapshot"), query });
+    expect(whole.json["messages"]).toEqual([
+      expect.not.objectContaining({ provider_data: expect.anything() }),
+      expect.objectContaining({ content: "hello", provider_data: data }),
+    ]);
+
+    await call(handler, put("t", { ...whole.json, session_id: "t" }));
+    await call(handler, turn("t", "and?"));
+    expect(model.calls[1]?.messages[1]).toMatchObject({ content: "hello", providerData: data });
+    const asked = await call(handler, {
+      ...session("s", "/snapshot"),
+      query: { provider_data: "1" },
+    });
+    expect(asked).toMatchObject({ status: 400 });
+    expect(asked.text).toContain("provider_data");
+  });
+
   test("never write over a session", async () => {
     const { handler } = service();
     await call(handler, turn("s", "mine"));

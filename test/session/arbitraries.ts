@@ -46,6 +46,18 @@ export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
     .map(([id, text]) => toolMessage(id, text)),
 );
 
+/** With what its provider keeps with it, if it is a model's. */
+export const anyWholeMessage: fc.Arbitrary<Message> = fc
+  .tuple(
+    anyMessage,
+    fc.option(fc.record({ provider: anyText, data: anyJsonObject }, { noNullPrototype: true })),
+  )
+  .map(([message, data]) =>
+    message.role === "assistant" && data
+      ? assistantMessage(message.content, message.toolCalls, data)
+      : message,
+  );
+
 export const anyCreatedAt: fc.Arbitrary<string> = fc
   .tuple(
     fc.date({ min: new Date("1970-01-01"), max: new Date("9998-12-31"), noInvalidDate: true }),

@@ -9,8 +9,10 @@ import {
   systemMessage,
   toolMessage,
   userMessage,
+  wholeMessageToJson,
+  withoutProviderData,
 } from "../../lib/session/message.ts";
-import { anyMessage } from "./arbitraries.ts";
+import { anyMessage, anyWholeMessage } from "./arbitraries.ts";
 import { faultOf } from "./fault.ts";
 
 const call = { id: "c1", name: "add", arguments: { a: 1, nested: { list: [null, "x"] } } };
@@ -42,6 +44,25 @@ describe("a message in JSON", () => {
         deepStrictEqual(checkMessage(message), message);
       }),
     );
+  });
+
+  test("has what its provider keeps with it only where that is asked for", () => {
+    const data = { provider: "x:1", data: { signature: "s", nested: [{}] } };
+    const message = assistantMessage("hi", [call], data);
+    expect(messageToJson(message)).not.toHaveProperty("provider_data");
+    expect(wholeMessageToJson(message)).toStrictEqual({
+      ...messageToJson(message),
+      provider_data: data,
+    });
+    fc.assert(
+      fc.property(anyWholeMessage, (any) => {
+        const json: unknown = JSON.parse(JSON.stringify(wholeMessageToJson(any)));
+        deepStrictEqual(structuredClone(messageFromJson(json)), structuredClone(checkMessage(any)));
+        deepStrictEqual(messageFromJson(messageToJson(any)), withoutProviderData(any));
+      }),
+    );
+    const checked = checkMessage(message);
+    expect(Object.isFrozen(checked.providerData?.data["nested"])).toBe(true);
   });
 
   test("may leave out tool_calls and tool_call_id where they are empty, or give null", () => {
@@ -113,6 +134,21 @@ const refused: readonly (readonly [title: string, value: unknown, fault: string]
     "C14 an unknown field",
     { role: "user", content: "", parts: [] },
     "messages[3].parts: isn't a known field",
+  ],
+  [
+    "a provider's data in a user message",
+    { role: "user", content: "", provider_data: { provider: "x", data: {} } },
+    "messages[3].provider_data: can't be in a user message",
+  ],
+  [
+    "a provider's data without its name",
+    { role: "assistant", content: "", provider_data: { data: {} } },
+    "messages[3].provider_data.provider: must be a string, not undefined",
+  ],
+  [
+    "a provider's data that are no object",
+    { role: "assistant", content: "", provider_data: { provider: "x", data: "signed" } },
+    "messages[3].provider_data.data: must be an object, not a string",
   ],
   [
     "C18 __proto__ as a field",

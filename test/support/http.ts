@@ -28,6 +28,7 @@ export interface Service {
 export interface ServiceOptions extends Omit<AgentOptions, "model"> {
   /** What the model says; without it, "ok" to everything. */
   readonly replies?: readonly ScriptedReply[];
+  readonly provider?: string;
   readonly store?: SessionStore;
   readonly lifetimeSeconds?: number;
   readonly maxInputBytes?: number;
@@ -38,6 +39,7 @@ export const service = (options: ServiceOptions = {}): Service => {
   const { store = memorySessionStore(), lifetimeSeconds = 3600, maxInputBytes = 1000 } = options;
   const model = scriptedModel(
     options.replies ?? Array.from({ length: 50 }, () => assistantMessage("ok")),
+    options.provider,
   );
   const clock = settableClock(NOW_MS);
   const errors: Service["errors"] = [];

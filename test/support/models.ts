@@ -18,9 +18,13 @@ export interface ScriptedModel extends Model {
 }
 
 /** A model that gives `replies` one by one, whoever asks, and fails when they are used up. */
-export const scriptedModel = (replies: readonly ScriptedReply[]): ScriptedModel => {
+export const scriptedModel = (
+  replies: readonly ScriptedReply[],
+  provider?: string,
+): ScriptedModel => {
   const calls: ScriptedModel["calls"] = [];
   return {
+    ...(provider === undefined ? {} : { provider }),
     calls,
     async complete(messages, tools, options) {
       const reply = replies[calls.length];

@@ -1,7 +1,17 @@
 /** What holds on every store of what a turn keeps of itself, and when. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { SessionStore } from "../../lib/store/store.ts";
-import { death, gate, LEASE_OVER_MS, quiet, scene, steps, times, watchedStore } from "./scene.ts";
+import {
+  calls,
+  death,
+  gate,
+  LEASE_OVER_MS,
+  quiet,
+  scene,
+  steps,
+  times,
+  watchedStore,
+} from "./scene.ts";
 
 export const journalContract = (name: string, open: () => Promise<SessionStore>): void => {
   describe(`a turn's journal on ${name}`, () => {
@@ -41,6 +51,23 @@ export const journalContract = (name: string, open: () => Promise<SessionStore>)
       expect(await again).toMatchObject({ version: 2, replayed: false });
       expect(watched.calls).not.toContain("checkpoint");
       expect(it.ran).toHaveLength(2);
+    });
+
+    test("keeps what the model's provider wants back, through a resume and in the history", async () => {
+      const providerData = { provider: "x:1", data: { signature: "s" } };
+      const asks = { ...calls("pay"), providerData };
+      const { die, reached } = death();
+      const it = scene(store, { provider: "x:1", replies: [asks, die, steps(), steps()] });
+      void it.runner().run({ ...it.key, turnId: "a", input: "pay" });
+      await reached;
+      it.clock.advance(LEASE_OVER_MS, { wake: false });
+      await it.runner().run({ ...it.key, turnId: "a", input: "pay" });
+      await it.runner().run({ ...it.key, input: "and?" });
+      expect(it.model.calls).toHaveLength(4);
+      for (const { messages } of it.model.calls.slice(1)) {
+        expect(messages[1]).toMatchObject({ role: "assistant", providerData });
+      }
+      expect((await it.messages())[1]).toMatchObject({ providerData });
     });
 
     test("becomes history without another prompt where the turn isn't the session's first", async () => {

@@ -14,6 +14,8 @@ import { type ScriptedModel, type ScriptedReply, scriptedModel } from "../suppor
 
 export interface SceneOptions extends Omit<Partial<AgentOptions>, "model" | "tools"> {
   readonly replies?: readonly ScriptedReply[];
+  /** Of the model. */
+  readonly provider?: string;
   /** What a tool does; it returns `<name> done` by default. */
   readonly does?: (name: string, context: ToolContext) => unknown;
 }
@@ -39,11 +41,16 @@ const EFFECTS: Record<string, Effect> = { read: "none", put: "idempotent", pay: 
 
 export const scene = (
   store: SessionStore,
-  { replies = Array.from({ length: 99 }, () => steps()), does, ...options }: SceneOptions = {},
+  {
+    replies = Array.from({ length: 99 }, () => steps()),
+    provider,
+    does,
+    ...options
+  }: SceneOptions = {},
 ): Scene => {
   const key = newKey();
   const clock = settableClock(NOW_MS);
-  const model = scriptedModel(replies);
+  const model = scriptedModel(replies, provider);
   const ran: Scene["ran"] = [];
   const tools = Object.entries(EFFECTS).map(([name, effect]) =>
     tool({
