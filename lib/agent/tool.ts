@@ -1,9 +1,17 @@
-import { Validator } from "@cfworker/json-schema";
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
-import { childPath, type Fault, InvalidInputError } from "../session/invalid.ts";
-import { type JsonObject, type JsonValue, toJsonObject, toJsonValue } from "../session/json.ts";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type Fault, InvalidInputError } from "../session/invalid.ts";
+import {
+  isPlainObject,
+  type JsonObject,
+  type JsonValue,
+  kindOf,
+  toJsonObject,
+  toJsonValue,
+} from "../session/json.ts";
+import { unlessAborted } from "./abort.ts";
 import type { ToolSpec } from "./model.ts";
 import { reasonOf } from "./reason.ts";
+import { jsonSchemaOf, type Schema, validatorOf } from "./schema.ts";
 
 /**
  * What a repeat of a call would do:
@@ -26,7 +34,7 @@ export interface ToolContext {
    * one than it has seen is safe from a runner that was paused, and overtaken, right before its call.
    */
   readonly fence: number;
-  /** Aborts when the turn has to end; what the tool does after that is lost. */
+  /** Aborts when the turn has to end, or the tool's time is over; what the tool does after that is lost. */
   readonly signal: AbortSignal;
   /** The session's. */
   readonly metadata: JsonObject;
@@ -42,6 +50,12 @@ export interface ToolDefinition<Parameters, Arguments> {
   readonly jsonSchema?: JsonObject;
   /** "once" unless said otherwise. */
   readonly effect?: Effect;
+  /** For one call; then its signal aborts, and the model is told. Without it the turn's own end is the bound. */
+  readonly timeoutMs?: number;
+  /** Of a result, in UTF-8. Without it there is no bound but the storage's. */
+  readonly maxResultBytes?: number;
+  /** What becomes of a larger one: "cut" (the default) gives the model its beginning, "refuse" an error. */
+  readonly largeResult?: "cut" | "refuse";
   /**
    * Returns a string, or a JSON value that the model gets as JSON text. What it throws becomes an
    * error result for the model; it doesn't end the turn.
@@ -64,8 +78,8 @@ export function tool<Parameters extends StandardSchemaV1>(
 export function tool<Arguments = JsonObject>(
   definition: ToolDefinition<JsonObject, Arguments>,
 ): Tool;
-export function tool(definition: ToolDefinition<JsonObject | StandardSchemaV1, never>): Tool {
-  const { name, description, parameters, effect = "once" } = definition;
+export function tool(definition: ToolDefinition<Schema, never>): Tool {
+  const { name, description, parameters, effect = "once", timeoutMs } = definition;
   if (typeof name !== "string" || !/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
     throw new TypeError(
       `tool name ${JSON.stringify(name)} must be 1 to 64 letters, digits, _ or -`,
@@ -78,10 +92,13 @@ export function tool(definition: ToolDefinition<JsonObject | StandardSchemaV1, n
   if (!["none", "idempotent", "once"].includes(effect)) {
     throw new TypeError(`tool ${name}: effect must be "none", "idempotent" or "once"`);
   }
-  const spec = { name, description, parameters: jsonSchemaOf(definition) };
-  const validate = isStandardSchema(parameters)
-    ? standardValidator(parameters)
-    : jsonValidator(parameters);
+  for (const bound of ["timeoutMs", "maxResultBytes"] as const) {
+    const value = definition[bound] ?? 1;
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new TypeError(`tool ${name}: ${bound} must be a whole number, 1 or more`);
+  }
+  const spec = { name, description, parameters: specOf(definition) };
+  const validate = validatorOf(parameters);
   // The overloads tie what `validate` gives to what `run` takes; here the pair is seen from outside.
   const run = definition.run as (args: unknown, context: ToolContext) => unknown;
   return {
@@ -90,12 +107,11 @@ export function tool(definition: ToolDefinition<JsonObject | StandardSchemaV1, n
     call: async (args, context) => {
       try {
         const checked = await validate(args);
-        if ("faults" in checked) {
-          return `error: invalid arguments: ${new InvalidInputError(checked.faults).message}`;
-        }
+        if ("faults" in checked) return `error: invalid arguments: ${faultsIn(args, checked)}`;
         // A check may take its time: a turn that ended meanwhile must have no effect any more.
         context.signal.throwIfAborted();
-        return toResult(await run(checked.value, context));
+        const running = (signal: AbortSignal) => run(checked.value, { ...context, signal });
+        return bounded(toResult(await inTime(running, context.signal, timeoutMs)), definition);
       } catch (error) {
         return `error: ${reasonOf(error)}`.toWellFormed();
       }
@@ -117,8 +133,52 @@ export const checkTools = (tools: readonly Tool[]): void => {
   }
 };
 
-type Checked = { readonly value: unknown } | { readonly faults: readonly Fault[] };
-type Validate = (args: JsonValue) => Checked | Promise<Checked>;
+/** Models write text where an object belongs: cut off, fenced, encoded twice. */
+const faultsIn = (args: JsonValue, { faults }: { readonly faults: readonly Fault[] }): string => {
+  if (isPlainObject(args)) return new InvalidInputError(faults).message;
+  const found =
+    typeof args === "string" ? `text: ${JSON.stringify(startOf(args, 100))}` : kindOf(args);
+  return `they must be one JSON object, and were ${found}`;
+};
+
+const inTime = async (
+  run: (signal: AbortSignal) => unknown,
+  turn: AbortSignal,
+  timeoutMs: number | undefined,
+): Promise<unknown> => {
+  if (timeoutMs === undefined) return run(turn);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const signal = AbortSignal.any([turn, timeout]);
+  try {
+    return await unlessAborted((async () => run(signal))(), signal);
+  } catch (error) {
+    if (!timeout.aborted || turn.aborted) throw error;
+    throw new Error(`no result within ${timeoutMs} ms; the call may have taken effect`, {
+      cause: error,
+    });
+  }
+};
+
+const bounded = (
+  result: string,
+  { maxResultBytes = Number.POSITIVE_INFINITY, largeResult = "cut" }: Bounds,
+): string => {
+  const bytes = Buffer.byteLength(result);
+  if (bytes <= maxResultBytes) return result;
+  if (largeResult === "refuse") {
+    return `error: the result is ${bytes} bytes, and at most ${maxResultBytes} are taken: ask for less`;
+  }
+  return `${startOf(result, maxResultBytes)}\n[cut: these are the first ${maxResultBytes} of ${bytes} bytes]`;
+};
+
+type Bounds = Pick<ToolDefinition<unknown, never>, "maxResultBytes" | "largeResult">;
+
+/** As many whole characters as fit. */
+const startOf = (text: string, maxBytes: number): string =>
+  // A character that is cut decodes to U+FFFD, unless it is held back.
+  new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.from(text).subarray(0, maxBytes), {
+    stream: true,
+  });
 
 /** A tool that returns nothing has nothing to say: its result is "". */
 const toResult = (value: unknown): string => {
@@ -127,71 +187,13 @@ const toResult = (value: unknown): string => {
   return JSON.stringify(toJsonValue(value, "result"));
 };
 
-// Some libraries' schemas are functions.
-const isStandardSchema = (parameters: unknown): parameters is StandardSchemaV1 =>
-  (typeof parameters === "object" || typeof parameters === "function") &&
-  parameters !== null &&
-  "~standard" in parameters;
-
-const standardValidator =
-  (schema: StandardSchemaV1): Validate =>
-  async (args) => {
-    const result = await schema["~standard"].validate(args);
-    if (!result.issues) return { value: result.value };
-    return {
-      faults: result.issues.map(({ path = [], message }) => ({ path: joinPath(path), message })),
-    };
-  };
-
-const joinPath = (path: readonly (PropertyKey | StandardSchemaV1.PathSegment)[]): string =>
-  path
-    .map((segment) => (typeof segment === "object" ? segment.key : segment))
-    .reduce<string>((at, key) => childPath(at, typeof key === "number" ? key : String(key)), "");
-
-const jsonValidator = (schema: JsonObject): Validate => {
-  // A copy: the validator writes into its schema.
-  const validator = new Validator(toJsonObject(schema), "2020-12", false);
-  return (args) => {
-    const { valid, errors } = validator.validate(args);
-    if (valid) return { value: args };
-    return {
-      faults: errors.map(({ instanceLocation, error }) => ({
-        path: joinPath(pointerKeys(instanceLocation)),
-        message: error,
-      })),
-    };
-  };
-};
-
-/** `#/list/0/a~1b` is the validator's way to write `list[0]["a/b"]`. */
-const pointerKeys = (pointer: string): (string | number)[] =>
-  pointer
-    .split("/")
-    .slice(1)
-    .map((key) => decodeURI(key).replaceAll("~1", "/").replaceAll("~0", "~"))
-    .map((key) => (/^\d+$/.test(key) ? Number(key) : key));
-
-const jsonSchemaOf = (
-  definition: ToolDefinition<JsonObject | StandardSchemaV1, never>,
-): JsonObject => {
-  const { name, parameters, jsonSchema } = definition;
+const specOf = ({ name, parameters, jsonSchema }: ToolDefinition<Schema, never>): JsonObject => {
   try {
-    return toJsonObject(
-      jsonSchema ?? (isStandardSchema(parameters) ? ownJsonSchema(parameters) : parameters),
-    );
+    return toJsonObject(jsonSchema ?? jsonSchemaOf(parameters));
   } catch (cause) {
-    throw new TypeError(
-      `tool ${name}: no JSON Schema in parameters or jsonSchema: ${reasonOf(cause)}`,
-      {
-        cause,
-      },
-    );
+    const why = reasonOf(cause);
+    throw new TypeError(`tool ${name}: no JSON Schema in parameters or jsonSchema: ${why}`, {
+      cause,
+    });
   }
-};
-
-const ownJsonSchema = (schema: StandardSchemaV1): unknown => {
-  const standard: StandardSchemaV1.Props & Partial<StandardJSONSchemaV1.Props> =
-    schema["~standard"];
-  if (standard.jsonSchema) return standard.jsonSchema.input({ target: "draft-2020-12" });
-  throw new TypeError(`this ${standard.vendor} schema can't tell its own; give it as jsonSchema`);
 };

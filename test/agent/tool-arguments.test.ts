@@ -49,10 +49,13 @@ describe("arguments checked by JSON Schema", () => {
     [{ seats: 1, "a/b~c": 5 }, /(^|; )\["a\/b~c"\]: Instance type "number"/],
     [{ seats: 1, extra: 1 }, /extra: False boolean schema/],
     [JSON.parse('{"seats":1,"__proto__":{"admin":true}}'), /__proto__/],
-    ["", /^error: invalid arguments: Instance type "string" is invalid\. Expected "object"/],
-    ['{"seats":', /Instance type "string" is invalid/],
-    [null, /Instance type "null" is invalid/],
-    [[], /Instance type "array" is invalid/],
+    ["", /^error: invalid arguments: they must be one JSON object, and were text: ""$/],
+    ['{"seats":', /must be one JSON object, and were text: "\{\\"seats\\":"$/],
+    ['```json\n{"seats":1}\n```', /were text: "```json/],
+    ['{"seats":1}', /were text: "\{\\"seats\\":1\}"$/],
+    [`"${"é".repeat(1000)}`, /were text: "\\"é{49}"$/],
+    [null, /must be one JSON object, and were null$/],
+    [[], /must be one JSON object, and were an array$/],
   ])(
     "C10 %j are an error result that names the fault, and the tool isn't run",
     async (args, faults) => {
@@ -113,7 +116,9 @@ describe("arguments checked by zod", () => {
     expect(await resultOf(measure, { word: "four", rows: [{}, { n: "x" }] })).toMatch(
       /^error: invalid arguments: rows\[1\]\.n: .*expected number/,
     );
-    expect(await resultOf(measure, "four")).toMatch(/^error: invalid arguments: .*expected object/);
+    expect(await resultOf(measure, "four")).toMatch(
+      /^error: invalid arguments: they must be one JSON object, and were text: "four"/,
+    );
   });
 
   test("tell the model what goes in, as JSON Schema", () => {
