@@ -93,8 +93,9 @@ export const observedStore = (
   let attempt = "";
   const key = delivery.turnId === undefined ? undefined : turnKey(delivery.turnId);
 
+  /** What is answered is of the life that was granted, whatever stands there by then. */
   const look = (head: Head | undefined): void => {
-    if (head) delivery.incarnation = head.incarnation;
+    if (head && !delivery.granted) delivery.incarnation = head.incarnation;
   };
 
   const granted = (result: ClaimResult, how: string): ClaimResult => {
