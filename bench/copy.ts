@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { BatchWriteCommand, DynamoDBDocumentClient, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import type { SessionKey } from "../lib/store/head.ts";
 import { partitionKey } from "../lib/store/keys.ts";
-import type { SessionKey } from "../lib/store/store.ts";
 
 export interface Table {
   readonly client: DynamoDBClient;

@@ -1,7 +1,8 @@
 /** Our own store, in the ordinary course of a conversation. */
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { dynamoSessionStore } from "../lib/store/dynamodb/store.ts";
-import type { SessionKey, SessionStore } from "../lib/store/store.ts";
+import type { SessionKey } from "../lib/store/head.ts";
+import type { SessionStore } from "../lib/store/store.ts";
 import { createSessions } from "../lib/turns/sessions.ts";
 import { createTurns } from "../lib/turns/turns.ts";
 import { copySession } from "./copy.ts";

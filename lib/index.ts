@@ -41,8 +41,9 @@ export {
   type SweepRequest,
 } from "./store/dynamodb/sweep.ts";
 export * from "./store/errors.ts";
+export type { SessionKey } from "./store/head.ts";
 export { memorySessionStore } from "./store/memory/store.ts";
-export type { SessionKey, SessionStore } from "./store/store.ts";
+export type { SessionStore } from "./store/store.ts";
 export type { NamedTurn } from "./turns/cancel.ts";
 export * from "./turns/errors.ts";
 export type { FailedTurn, FinishedTurn, FoundTurn, UnfinishedTurn } from "./turns/find.ts";

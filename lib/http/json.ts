@@ -2,7 +2,7 @@
 import type { Step } from "../agent/steps.ts";
 import { type MessageJson, messageToJson } from "../session/message.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
-import type { Head } from "../store/store.ts";
+import type { Head } from "../store/head.ts";
 import { type FoundTurn, openStatus } from "../turns/find.ts";
 import { cutText, type Page } from "../turns/pages.ts";
 import type { TurnResult } from "../turns/result.ts";

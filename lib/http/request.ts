@@ -3,7 +3,7 @@ import type { APIGatewayProxyEvent } from "aws-lambda";
 import { childPath, invalid } from "../session/invalid.ts";
 import { isPlainObject, type JsonObject, kindOf, parseJson } from "../session/json.ts";
 import { checkSessionId } from "../session/session.ts";
-import type { IfMatch, SessionKey } from "../store/store.ts";
+import type { IfMatch, SessionKey } from "../store/head.ts";
 import { checkTurnId } from "../turns/request.ts";
 import { BodyTooLargeError, UnauthorizedError, UnsupportedMediaTypeError } from "./errors.ts";
 

@@ -7,7 +7,7 @@ import { isPlainObject, kindOf } from "../session/json.ts";
 import { type Message, messageFromJson } from "../session/message.ts";
 import type { DoneTurn, Finish, TurnStep } from "../session/turn.ts";
 import { DamagedSessionError } from "./errors.ts";
-import type { TailTurn, TurnInParts } from "./store.ts";
+import type { TailTurn, TurnInParts } from "./head.ts";
 
 /** The JSON of one turn; a list of turns is a JSON array of these. */
 export const encodeTurn = (turn: TailTurn): string =>

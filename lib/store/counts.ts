@@ -1,7 +1,8 @@
 /** How a HEAD's figures go on with one more turn: the same in every store. */
 import type { DoneTurn } from "../session/turn.ts";
 import { encodeTurn } from "./codec.ts";
-import type { Commit, Counts, Head } from "./store.ts";
+import type { Counts, Head } from "./head.ts";
+import type { Commit } from "./store.ts";
 
 /** UTF-8 bytes of the turns as JSON. */
 export const turnBytes = (...turns: readonly DoneTurn[]): number =>

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { invalid } from "../session/invalid.ts";
-import type { SessionKey } from "./store.ts";
+import type { SessionKey } from "./head.ts";
 
 /** Percent-encoded, an owner takes at most three bytes for one: with a session id this stays under DynamoDB's 2,048 bytes. */
 export const MAX_OWNER_BYTES = 512;

@@ -1,6 +1,7 @@
 import { checkSessionId } from "../session/session.ts";
+import { type Head, isAlive } from "../store/head.ts";
 import { checkOwner, turnKey } from "../store/keys.ts";
-import { type Head, isAlive, type SessionStore } from "../store/store.ts";
+import type { SessionStore } from "../store/store.ts";
 import type { Clock } from "./clock.ts";
 import { cancelled } from "./displaced.ts";
 import { SessionNotFoundError } from "./errors.ts";

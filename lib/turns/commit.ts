@@ -1,14 +1,7 @@
 import { StoreUnavailableError } from "../store/errors.ts";
+import { type Head, isAlive, type RecentTurn } from "../store/head.ts";
 import { isCallersTurnId } from "../store/keys.ts";
-import {
-  type Commit,
-  type Head,
-  type Held,
-  isAlive,
-  type RecentTurn,
-  type Release,
-  type SessionStore,
-} from "../store/store.ts";
+import type { Commit, Held, Release, SessionStore } from "../store/store.ts";
 import {
   givenUp,
   SessionNotFoundError,

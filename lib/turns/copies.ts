@@ -5,8 +5,8 @@ import type { Message } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import { parseTimestamp } from "../session/timestamp.ts";
 import { type DoneTurn, splitIntoTurns } from "../session/turn.ts";
+import { NO_ATTEMPT, type RecentTurn } from "../store/head.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
-import { NO_ATTEMPT, type RecentTurn } from "../store/store.ts";
 import { expiresAtSeconds } from "./head.ts";
 import { newTurnId, requestHash } from "./request.ts";
 

@@ -3,7 +3,8 @@
  * of the protocol: is there a session; did the turn end; is the claim our own after all; does the
  * version match; is somebody at work. What is left is a session that nobody works on any more.
  */
-import { type Claim, type Head, isAlive, matches, type RecentTurn } from "../store/store.ts";
+import { type Head, isAlive, matches, type RecentTurn } from "../store/head.ts";
+import type { Claim } from "../store/store.ts";
 
 export type Decision =
   | { readonly kind: "absent" }

@@ -5,15 +5,15 @@ import { addUsage, NO_USAGE } from "../agent/usage.ts";
 import { assistantMessage, systemMessage, userMessage } from "../session/message.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
 import type { DoneTurn } from "../session/turn.ts";
-import { isCallersTurnId, turnKey } from "../store/keys.ts";
 import {
-  type Displaced,
   type Head,
   NO_ATTEMPT,
   type Outcome,
   type StoredOpenTurn,
   type WholeOpenTurn,
-} from "../store/store.ts";
+} from "../store/head.ts";
+import { isCallersTurnId, turnKey } from "../store/keys.ts";
+import type { Displaced } from "../store/store.ts";
 
 /**
  * The record that keeps a later try of the turn from running its tools again. Without a kept step

@@ -2,14 +2,9 @@
 import type { Step } from "../agent/steps.ts";
 import type { DoneTurn, TurnStep } from "../session/turn.ts";
 import { DamagedSessionError } from "../store/errors.ts";
+import { type Head, isAlive, type RecentTurn, type WholeOpenTurn } from "../store/head.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
-import {
-  type Head,
-  isAlive,
-  type RecentTurn,
-  type SessionStore,
-  type WholeOpenTurn,
-} from "../store/store.ts";
+import type { SessionStore } from "../store/store.ts";
 import { givenUp, TurnNotFoundError, type TurnSupersededError } from "./errors.ts";
 import { readTurns, sealedRecord } from "./history.ts";
 import { turnsFrom } from "./pages.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../session/json.ts";
 import { formatTimestamp, parseTimestamp } from "../session/timestamp.ts";
-import type { Head, SessionKey } from "../store/store.ts";
+import type { Head, SessionKey } from "../store/head.ts";
 import { MetadataTooLargeError } from "./errors.ts";
 
 /** Of JSON. HEAD carries the metadata, and is paid for by its size at each claim and commit. */

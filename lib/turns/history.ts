@@ -1,13 +1,8 @@
 import type { DoneTurn } from "../session/turn.ts";
 import { DamagedSessionError } from "../store/errors.ts";
+import { type Head, isAlive, type RecentTurn } from "../store/head.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
-import {
-  type Head,
-  isAlive,
-  type RecentTurn,
-  type SessionStore,
-  type TurnRange,
-} from "../store/store.ts";
+import type { SessionStore, TurnRange } from "../store/store.ts";
 import { SessionNotFoundError } from "./errors.ts";
 
 /**

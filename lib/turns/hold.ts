@@ -5,7 +5,8 @@
  * runner that is alive extends it. Only waiting rests on this: what may be written is decided by
  * attempt, fence, version and revision, whatever the clocks say.
  */
-import type { Head, Held, Kept, SessionStore } from "../store/store.ts";
+import type { Head } from "../store/head.ts";
+import type { Held, Kept, SessionStore } from "../store/store.ts";
 import type { Clock } from "./clock.ts";
 import { TurnSupersededError } from "./errors.ts";
 

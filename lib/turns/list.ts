@@ -1,5 +1,6 @@
 import { invalid } from "../session/invalid.ts";
-import type { Head, SessionStore } from "../store/store.ts";
+import type { Head } from "../store/head.ts";
+import type { SessionStore } from "../store/store.ts";
 import { decodeOpaque, encodeOpaque, MAX_PAGE_BYTES, type Page, pageBytes } from "./pages.ts";
 
 export interface SessionPageRequest {

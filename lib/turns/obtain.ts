@@ -1,11 +1,5 @@
-import type {
-  Claim,
-  ClaimResult,
-  Displaced,
-  Head,
-  RecentTurn,
-  SessionStore,
-} from "../store/store.ts";
+import type { Head, RecentTurn } from "../store/head.ts";
+import type { Claim, ClaimResult, Displaced, SessionStore } from "../store/store.ts";
 import { type Clock, type RandomBytes, randomFraction } from "./clock.ts";
 import { type Decision, decide } from "./decide.ts";
 import { abandoned } from "./displaced.ts";

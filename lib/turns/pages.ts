@@ -3,7 +3,8 @@ import { invalid } from "../session/invalid.ts";
 import { parseJson } from "../session/json.ts";
 import { type MessageJson, messageToJson } from "../session/message.ts";
 import type { DoneTurn } from "../session/turn.ts";
-import type { Head, SessionStore } from "../store/store.ts";
+import type { Head } from "../store/head.ts";
+import type { SessionStore } from "../store/store.ts";
 import { readTurns } from "./history.ts";
 
 export interface PageRequest {

@@ -3,8 +3,8 @@ import { invalid } from "../session/invalid.ts";
 import { kindOf } from "../session/json.ts";
 import { checkSessionId } from "../session/session.ts";
 import type { DoneTurn } from "../session/turn.ts";
+import type { IfMatch } from "../store/head.ts";
 import { checkOwner, hash, isCallersTurnId, OWN_TURN_ID_MARK } from "../store/keys.ts";
-import type { IfMatch } from "../store/store.ts";
 
 export interface TurnRequest {
   readonly owner: string;

@@ -9,15 +9,9 @@ import { checkSessionId, newSessionId, Session } from "../session/session.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
 import { type DoneTurn, visibleMessages } from "../session/turn.ts";
 import { DamagedSessionError, StoreUnavailableError } from "../store/errors.ts";
+import { type Head, type IfMatch, isAlive, matches, type SessionKey } from "../store/head.ts";
 import { checkOwner } from "../store/keys.ts";
-import {
-  type Head,
-  type IfMatch,
-  isAlive,
-  matches,
-  type SessionKey,
-  type SessionStore,
-} from "../store/store.ts";
+import type { SessionStore } from "../store/store.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
 import { checkImportable, recordsOf, turnsOf } from "./copies.ts";
 import { SessionExistsError, SessionNotFoundError, VersionMismatchError } from "./errors.ts";

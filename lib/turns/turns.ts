@@ -8,8 +8,9 @@
 import type { Agent } from "../agent/agent.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
 import { StoreUnavailableError } from "../store/errors.ts";
+import type { Head, RecentTurn } from "../store/head.ts";
 import { turnKey } from "../store/keys.ts";
-import type { Head, RecentTurn, SessionStore } from "../store/store.ts";
+import type { SessionStore } from "../store/store.ts";
 import { canceller, type NamedTurn } from "./cancel.ts";
 import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } from "./clock.ts";
 import { commit, endOf, release, resultOf } from "./commit.ts";

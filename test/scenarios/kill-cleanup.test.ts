@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, inject, test } from "vitest";
 import type { HttpHandler } from "../../lib/http/handler.ts";
 import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
-import type { Head, SessionKey } from "../../lib/store/store.ts";
+import type { Head, SessionKey } from "../../lib/store/head.ts";
 import { systemClock } from "../../lib/turns/clock.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { startChild } from "../dev/child.ts";

@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { Message } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
 import { StoreUnavailableError } from "../../lib/store/errors.ts";
+import type { Head, RecentTurn } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Head, RecentTurn } from "../../lib/store/store.ts";
 import type { Answer, Delivery, Effect, Log } from "./log.ts";
 
 /** The session as it stands in the end; absent where it doesn't. */

@@ -4,7 +4,8 @@
  */
 import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
-import type { Head, SessionStore } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import type { Mutant } from "./simulate.ts";
 import { kindOf, WEAKENED } from "./weakened.ts";
 

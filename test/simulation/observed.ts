@@ -4,8 +4,9 @@ import { decodeContent } from "../../lib/store/dynamodb/content.ts";
 import type { Change } from "../../lib/store/dynamodb/expressions.ts";
 import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
+import type { Head } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { ClaimResult, Head, SessionStore } from "../../lib/store/store.ts";
+import type { ClaimResult, SessionStore } from "../../lib/store/store.ts";
 import type { Delivery, Log } from "./log.ts";
 
 /** A table that tells what came to stand in it. */

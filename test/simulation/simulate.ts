@@ -2,8 +2,9 @@
 
 import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import { sessionStoreOn } from "../../lib/store/dynamodb/store.ts";
+import { isAlive, type SessionKey } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import { isAlive, type SessionKey, type SessionStore } from "../../lib/store/store.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import type { RandomBytes } from "../../lib/turns/clock.ts";
 import { TurnIdReusedError, TurnSupersededError } from "../../lib/turns/errors.ts";
 import type { Attempt } from "./attempts.ts";

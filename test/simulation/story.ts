@@ -7,8 +7,8 @@ import { ModelFailedError } from "../../lib/agent/agent.ts";
 import { InvalidInputError } from "../../lib/session/invalid.ts";
 import { sweeperOn } from "../../lib/store/dynamodb/sweep.ts";
 import { StoreUnavailableError } from "../../lib/store/errors.ts";
+import type { SessionKey } from "../../lib/store/head.ts";
 import { partitionKey } from "../../lib/store/keys.ts";
-import type { SessionKey } from "../../lib/store/store.ts";
 import {
   SessionBusyError,
   SessionExistsError,

@@ -1,6 +1,7 @@
 /** What every session store has to keep of a checkpoint: when it counts, and when it is refused. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Checkpoint, Head, SessionStore, WriteResult } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
+import type { Checkpoint, SessionStore, WriteResult } from "../../lib/store/store.ts";
 import { claimOn, commitOf, head, hex, NOW_MS, openTurn } from "../support/heads.ts";
 import {
   checkpointOf,

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { encodeHead } from "../../lib/store/dynamodb/item.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import { DamagedSessionError } from "../../lib/store/errors.ts";
-import type { Head } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
 import { dynamoEngines } from "../support/dynamodb.ts";
 import { claimOn, head, openTurn } from "../support/heads.ts";
 import { headOf, keyOf, noise, running } from "./open-turns.ts";

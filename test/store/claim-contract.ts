@@ -1,7 +1,8 @@
 /** What every session store has to keep of who may work on a session: one claim at a time. */
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Head } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Head, SessionStore } from "../../lib/store/store.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import { claimOn, hex, NOW_MS, NOW_SECONDS, newKey, openTurn } from "../support/heads.ts";
 import { expectRefused, keyOf, running, stored } from "./open-turns.ts";
 import { HISTORY, RECENT, record } from "./sessions.ts";

@@ -1,6 +1,7 @@
 /** What every session store asks for before a turn loses its place: that all is as it was seen. */
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Displaced, Head, SessionStore, WriteResult } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
+import type { Displaced, SessionStore, WriteResult } from "../../lib/store/store.ts";
 import { commitOf, head, hex, NOW_MS, NOW_SECONDS, openTurn } from "../support/heads.ts";
 import { abandoned, by, displaceOf, interrupted, KINDS, started } from "./displaced.ts";
 import {

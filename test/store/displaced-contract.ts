@@ -3,8 +3,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
 import { encodeTurn } from "../../lib/store/codec.ts";
+import type { Head, SessionKey } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Head, SessionKey, SessionStore, TakeOver } from "../../lib/store/store.ts";
+import type { SessionStore, TakeOver } from "../../lib/store/store.ts";
 import { claimOn, commitOf, doneTurn, HASH, openTurn } from "../support/heads.ts";
 import { abandoned, by, displaceOf, interrupted, KINDS, started } from "./displaced.ts";
 import {

@@ -1,7 +1,8 @@
 /** What the tests of displaced turns are made of. */
 import { assistantMessage, toolMessage, userMessage } from "../../lib/session/message.ts";
+import type { Head, RecentTurn } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Displaced, Head, RecentTurn, SessionStore, TakeOver } from "../../lib/store/store.ts";
+import type { Displaced, SessionStore, TakeOver } from "../../lib/store/store.ts";
 import { claimOn, doneTurn, HASH, NOW_MS, openTurn } from "../support/heads.ts";
 import { append, claimOf, keep, keyOf, step, stored } from "./open-turns.ts";
 

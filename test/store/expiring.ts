@@ -10,7 +10,7 @@ import {
   type SweepRequest,
 } from "../../lib/store/dynamodb/sweep.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
-import type { SessionKey } from "../../lib/store/store.ts";
+import type { SessionKey } from "../../lib/store/head.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { createTurns } from "../../lib/turns/turns.ts";
 import { settableClock } from "../support/clock.ts";

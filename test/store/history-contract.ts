@@ -2,8 +2,9 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
+import type { Head, SessionKey } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Head, SessionKey, SessionStore } from "../../lib/store/store.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import {
   claimOn,
   commitOf,

@@ -1,7 +1,7 @@
 /** History on DynamoDB: how it is sealed, cached and read. */
 import { describe, expect, test } from "vitest";
 import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
-import type { Head } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
 import { dynamoEngines, freshTable } from "../support/dynamodb.ts";
 import { faultyClient } from "../support/faulty.ts";
 import { claimOn, commitOf, head, NOW_MS, openTurn } from "../support/heads.ts";

@@ -1,7 +1,8 @@
 /** What every session store has to keep of a runner that holds the session, or has lost it. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { encodeTurn } from "../../lib/store/codec.ts";
-import type { Head, Held, SessionStore } from "../../lib/store/store.ts";
+import type { Head } from "../../lib/store/head.ts";
+import type { Held, SessionStore } from "../../lib/store/store.ts";
 import { commitOf, doneTurn, head, hex, NOW_MS, openTurn } from "../support/heads.ts";
 import { expectRefused, heldBy, keyOf, running } from "./open-turns.ts";
 import { expectApplied, HISTORY, HOSTILE_MESSAGES, record } from "./sessions.ts";

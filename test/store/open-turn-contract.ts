@@ -1,7 +1,8 @@
 /** What every session store has to keep of an open turn: its input and its steps. */
 import { beforeAll, describe, expect, test } from "vitest";
+import type { Head } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Head, SessionStore } from "../../lib/store/store.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import { claimOn, commitOf, HASH, head, hex, NOW_MS, openTurn } from "../support/heads.ts";
 import {
   append,

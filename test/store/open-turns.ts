@@ -2,15 +2,8 @@
 import { expect } from "vitest";
 import { assistantMessage, type ToolCall } from "../../lib/session/message.ts";
 import type { DoneTurn, TurnStep } from "../../lib/session/turn.ts";
-import type {
-  Checkpoint,
-  Claim,
-  Head,
-  Held,
-  Kept,
-  SessionKey,
-  SessionStore,
-} from "../../lib/store/store.ts";
+import type { Head, SessionKey } from "../../lib/store/head.ts";
+import type { Checkpoint, Claim, Held, Kept, SessionStore } from "../../lib/store/store.ts";
 import { claimOn, commitOf, head, NOW_MS, openTurn } from "../support/heads.ts";
 
 export const keyOf = ({ owner, sessionId }: Head): SessionKey => ({ owner, sessionId });

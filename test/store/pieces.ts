@@ -3,8 +3,9 @@ import { DeleteCommand, GetCommand, PutCommand, QueryCommand } from "@aws-sdk/li
 import { headKey } from "../../lib/store/dynamodb/keys.ts";
 import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
+import type { Head, SessionKey } from "../../lib/store/head.ts";
 import { partitionKey } from "../../lib/store/keys.ts";
-import type { Head, SessionKey, SessionStore } from "../../lib/store/store.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import { freshTable } from "../support/dynamodb.ts";
 import { faultyClient } from "../support/faulty.ts";
 import { openTurn } from "../support/heads.ts";

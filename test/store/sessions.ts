@@ -6,8 +6,8 @@ import {
   toolMessage,
   userMessage,
 } from "../../lib/session/message.ts";
+import type { ClaimRecord, Head } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { ClaimRecord, Head } from "../../lib/store/store.ts";
 import { doneTurn, HASH, hex, NOW_MS, openTurn } from "../support/heads.ts";
 
 export const record = (): ClaimRecord => ({

@@ -4,7 +4,7 @@ import { dynamoSessionStore } from "../../lib/store/dynamodb/store.ts";
 import type { SweepReport } from "../../lib/store/dynamodb/sweep.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import { StoreThrottledError, StoreUnavailableError } from "../../lib/store/errors.ts";
-import type { SessionKey } from "../../lib/store/store.ts";
+import type { SessionKey } from "../../lib/store/head.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { dynamoEngines } from "../support/dynamodb.ts";
 import type { SentRequest } from "../support/faulty.ts";

@@ -2,8 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { assistantMessage, userMessage } from "../../lib/session/message.ts";
 import type { DoneTurn } from "../../lib/session/turn.ts";
+import type { Head, SessionKey, StoredOpenTurn } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { Claim, Commit, Head, SessionKey, StoredOpenTurn } from "../../lib/store/store.ts";
+import type { Claim, Commit } from "../../lib/store/store.ts";
 
 /**
  * 2100-12-01T12:00:00Z, a whole second: expiry is tested to the second. It lies in the future, since

@@ -2,7 +2,8 @@
 import { Agent } from "../../lib/agent/agent.ts";
 import type { Model } from "../../lib/agent/model.ts";
 import type { Message } from "../../lib/session/message.ts";
-import type { SessionKey, SessionStore } from "../../lib/store/store.ts";
+import type { SessionKey } from "../../lib/store/head.ts";
+import type { SessionStore } from "../../lib/store/store.ts";
 import { createSessions } from "../../lib/turns/sessions.ts";
 import { createTurns, type TurnsOptions } from "../../lib/turns/turns.ts";
 import { settableClock } from "../support/clock.ts";

@@ -1,6 +1,7 @@
 import type { DoneTurn } from "../../session/turn.ts";
 import { countsWith, supersededWith } from "../counts.ts";
-import type { Commit, Counts, Head, Held, Sealed } from "../store.ts";
+import type { Counts, Head } from "../head.ts";
+import type { Commit, Held, Sealed } from "../store.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";
 import { bytes, encodeRecent, encodeTail, encodeTimestamp } from "./item.ts";

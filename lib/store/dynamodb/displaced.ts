@@ -1,8 +1,9 @@
 /** What a turn that loses its place leaves behind, and the conditions that nothing of it is lost unseen. */
 import { encodeTurn } from "../codec.ts";
 import { countsWith } from "../counts.ts";
+import type { Head } from "../head.ts";
 import { hash } from "../keys.ts";
-import type { Displaced, Head } from "../store.ts";
+import type { Displaced } from "../store.ts";
 import { append } from "./commit.ts";
 import * as when from "./conditions.ts";
 import type { Change } from "./expressions.ts";

@@ -8,7 +8,7 @@ import { toJsonObject } from "../../session/json.ts";
 import { formatTimestamp, parseTimestamp } from "../../session/timestamp.ts";
 import type { OpenTurn } from "../../session/turn.ts";
 import { decodeTurns, encodeTurn, reading } from "../codec.ts";
-import type { ClaimRecord, Head, Outcome, RecentTurn, StoredOpenTurn, TailTurn } from "../store.ts";
+import type { ClaimRecord, Head, Outcome, RecentTurn, StoredOpenTurn, TailTurn } from "../head.ts";
 import { type Content, contentBytes, decodeContent, encodeContent } from "./content.ts";
 import { Fields } from "./fields.ts";
 import { HEAD, headKey } from "./keys.ts";

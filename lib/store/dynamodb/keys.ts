@@ -2,8 +2,10 @@
  * The keys of a session's items. All lie in one partition. HEAD is the only one that changes; the
  * others carry the incarnation, so that a recreated session never meets those of its namesake.
  */
+
+import type { Head, SessionKey } from "../head.ts";
 import { partitionKey } from "../keys.ts";
-import type { Head, Incarnation, SessionKey, TurnRange } from "../store.ts";
+import type { Incarnation, TurnRange } from "../store.ts";
 import type { Item } from "./table.ts";
 import { AFTER_HEAD_SECONDS, TABLE } from "./table.ts";
 

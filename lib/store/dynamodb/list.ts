@@ -1,5 +1,6 @@
+import { isAlive } from "../head.ts";
 import { partitionKey } from "../keys.ts";
-import { isAlive, type ListPage, type ListRequest } from "../store.ts";
+import type { ListPage, ListRequest } from "../store.ts";
 import { decodeHead } from "./item.ts";
 import { HEAD } from "./keys.ts";
 import type { Table } from "./requests.ts";

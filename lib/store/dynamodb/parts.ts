@@ -6,7 +6,7 @@ import { invalid } from "../../session/invalid.ts";
 import type { DoneTurn } from "../../session/turn.ts";
 import { decodeTurns, encodeTurn, reading } from "../codec.ts";
 import { DamagedSessionError } from "../errors.ts";
-import type { Head, TailTurn, TurnInParts } from "../store.ts";
+import type { Head, TailTurn, TurnInParts } from "../head.ts";
 import { byteCache } from "./cache.ts";
 import { contentBytes, decodeContent, encodeContent } from "./content.ts";
 import { afterHead, partKey, partsBetween, placeOf } from "./keys.ts";

@@ -1,6 +1,7 @@
 import type { DoneTurn } from "../../session/turn.ts";
 import { encodeTurn } from "../codec.ts";
-import type { Head, Prepared, TailTurn } from "../store.ts";
+import type { Head, TailTurn } from "../head.ts";
+import type { Prepared } from "../store.ts";
 import { inParallel } from "./parallel.ts";
 import type { Parts } from "./parts.ts";
 import type { Segments } from "./segments.ts";

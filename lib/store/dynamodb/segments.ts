@@ -8,8 +8,9 @@
 import type { DoneTurn } from "../../session/turn.ts";
 import { decodeTurns, encodeTurn, reading } from "../codec.ts";
 import { DamagedSessionError } from "../errors.ts";
+import type { Head, RecentTurn, TailTurn } from "../head.ts";
 import { isCallersTurnId, turnKey } from "../keys.ts";
-import type { Head, Incarnation, RecentTurn, Sealed, TailTurn, TurnRange } from "../store.ts";
+import type { Incarnation, Sealed, TurnRange } from "../store.ts";
 import { type Segment, segmentCache } from "./cache.ts";
 import * as when from "./conditions.ts";
 import { decodeContent } from "./content.ts";

@@ -3,10 +3,10 @@
  * and the engine didn't say what stands there.
  */
 import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+import type { IfMatch } from "../head.ts";
 import {
   type Claim,
   type ClaimResult,
-  type IfMatch,
   type SessionStore,
   TOMBSTONE_SECONDS,
   type WriteResult,

@@ -4,6 +4,7 @@
  */
 import type { DoneTurn } from "../../session/turn.ts";
 import { countsWith, supersededWith } from "../counts.ts";
+import { type Head, isAlive, matches } from "../head.ts";
 import {
   type Checkpoint,
   type Claim,
@@ -12,10 +13,7 @@ import {
   type Delete,
   type Displace,
   type Displaced,
-  type Head,
   type Held,
-  isAlive,
-  matches,
   type Release,
   type Renew,
   type Sealed,

@@ -1,16 +1,8 @@
 import type { DoneTurn, TurnStep } from "../../session/turn.ts";
 import { turnBytes } from "../counts.ts";
+import { type Head, isAlive, type RecentTurn, type SessionKey } from "../head.ts";
 import { partitionKey } from "../keys.ts";
-import {
-  type ClaimResult,
-  type Head,
-  type Incarnation,
-  isAlive,
-  type Kept,
-  type RecentTurn,
-  type SessionKey,
-  type SessionStore,
-} from "../store.ts";
+import type { ClaimResult, Incarnation, Kept, SessionStore } from "../store.ts";
 import {
   type Change,
   checkpointed,
