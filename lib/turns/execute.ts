@@ -8,7 +8,7 @@ import type { Head, SessionKey } from "../store/head.ts";
 import type { Commit, SessionStore } from "../store/store.ts";
 import type { Clock } from "./clock.ts";
 import { TurnSupersededError } from "./errors.ts";
-import { newestTurns, readTurns, wholeHistory } from "./history.ts";
+import { newestTurns, readOpenTurn, readTurns, wholeHistory } from "./history.ts";
 import type { Hold } from "./hold.ts";
 import { journalOn } from "./journal.ts";
 import { checkReplaceable, type TurnRequest } from "./request.ts";
@@ -61,7 +61,7 @@ export const executor =
     if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
     const restoring = [
       readTurns(store, head, { range, nowMs: clock.nowMs() }),
-      keptSteps(store, head),
+      keptSteps(store, head, clock.nowMs()),
       store.saveInput(head, request.input),
     ] as const;
     // Where one of them fails, the others must not go on behind the caller's back.
@@ -103,9 +103,13 @@ export const executor =
   };
 
 /** Those that an earlier try of the turn has kept. */
-const keptSteps = async (store: SessionStore, head: Head): Promise<readonly TurnStep[]> => {
+const keptSteps = async (
+  store: SessionStore,
+  head: Head,
+  nowMs: number,
+): Promise<readonly TurnStep[]> => {
   if (!head.open?.steps) return [];
-  const open = await store.openTurn(head);
+  const open = await readOpenTurn(store, head, nowMs);
   if (!open) throw new TurnSupersededError();
   return open.steps;
 };

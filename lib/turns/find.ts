@@ -2,11 +2,11 @@
 import type { Step } from "../agent/steps.ts";
 import type { DoneTurn, TurnStep } from "../session/turn.ts";
 import { DamagedSessionError } from "../store/errors.ts";
-import { type Head, isAlive, type RecentTurn, type WholeOpenTurn } from "../store/head.ts";
+import type { Head, RecentTurn, WholeOpenTurn } from "../store/head.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
 import type { SessionStore } from "../store/store.ts";
 import { givenUp, TurnNotFoundError, type TurnSupersededError } from "./errors.ts";
-import { readTurns, sealedRecord } from "./history.ts";
+import { readOpenTurn, readTurns, sealedRecord } from "./history.ts";
 import { turnsFrom } from "./pages.ts";
 import { type TurnResult, turnResult } from "./result.ts";
 
@@ -100,15 +100,13 @@ const wholeTurn = async (
   keptSteps: number,
 ): Promise<(WholeOpenTurn & { readonly isInputCut: boolean }) | undefined> => {
   try {
-    const whole = await store.openTurn(head);
+    const whole = await readOpenTurn(store, head, nowMs());
     return whole && { ...whole, isInputCut: false };
   } catch (error) {
-    if (!(error instanceof DamagedSessionError)) throw error;
     // A long input is stored behind the claim that names it, and before the turn's first step.
-    if (head.open && keptSteps === 0) return { ...head.open, steps: [], isInputCut: true };
-    const now = await store.read(head);
-    if (now?.incarnation === head.incarnation && isAlive(now, nowMs())) throw error;
-    return undefined;
+    const isCut = error instanceof DamagedSessionError && keptSteps === 0;
+    if (!isCut || !head.open) throw error;
+    return { ...head.open, steps: [], isInputCut: true };
   }
 };
 

@@ -1,6 +1,6 @@
 import type { DoneTurn } from "../session/turn.ts";
 import { DamagedSessionError } from "../store/errors.ts";
-import { type Head, isAlive, type RecentTurn } from "../store/head.ts";
+import { type Head, isAlive, type RecentTurn, type WholeOpenTurn } from "../store/head.ts";
 import { isCallersTurnId, turnKey } from "../store/keys.ts";
 import type { SessionStore, TurnRange } from "../store/store.ts";
 import { SessionNotFoundError } from "./errors.ts";
@@ -19,11 +19,38 @@ export const readTurns = async (
   try {
     return await store.turns(head, range);
   } catch (error) {
-    if (!(error instanceof DamagedSessionError)) throw error;
-    const now = await store.read(head);
-    if (now?.incarnation === head.incarnation && isAlive(now, nowMs)) throw error;
-    throw new SessionNotFoundError(head.sessionId);
+    if (await isGone(store, head, { error, nowMs })) throw new SessionNotFoundError(head.sessionId);
+    throw error;
   }
+};
+
+/**
+ * The open turn with its steps; undefined where it has gone on since HEAD was read, or the session is
+ * deleted, and with it what the turn had kept.
+ *
+ * @throws {DamagedSessionError}
+ */
+export const readOpenTurn = async (
+  store: SessionStore,
+  head: Head,
+  nowMs: number,
+): Promise<WholeOpenTurn | undefined> => {
+  try {
+    return await store.openTurn(head);
+  } catch (error) {
+    if (await isGone(store, head, { error, nowMs })) return undefined;
+    throw error;
+  }
+};
+
+const isGone = async (
+  store: SessionStore,
+  head: Head,
+  { error, nowMs }: { readonly error: unknown; readonly nowMs: number },
+): Promise<boolean> => {
+  if (!(error instanceof DamagedSessionError)) return false;
+  const now = await store.read(head);
+  return now?.incarnation !== head.incarnation || !isAlive(now, nowMs);
 };
 
 /**

@@ -18,7 +18,7 @@ import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
 import { executor, type StartedTurn } from "./execute.ts";
 import { newHead } from "./head.ts";
-import { sealedRecord } from "./history.ts";
+import { readOpenTurn, sealedRecord } from "./history.ts";
 import { ENDED, holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
 import { type Obtained, obtain } from "./obtain.ts";
 import {
@@ -225,7 +225,7 @@ export const createTurns = ({
       onTaken,
       findRecord: (head) => sealedRecord(store, head, open.turnId),
       interrupted: async (head) => {
-        const stored = await store.openTurn(head);
+        const stored = await readOpenTurn(store, head, clock.nowMs());
         if (!stored) return undefined;
         const sealed = await store.seal(head);
         return { ...interrupted(head, stored, { agent, nowMs: clock.nowMs() }), sealed };

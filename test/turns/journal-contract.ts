@@ -1,6 +1,9 @@
 /** What holds on every store of what a turn keeps of itself, and when. */
 import { beforeAll, describe, expect, test } from "vitest";
+import { DamagedSessionError } from "../../lib/store/errors.ts";
 import type { SessionStore } from "../../lib/store/store.ts";
+import { SessionNotFoundError } from "../../lib/turns/errors.ts";
+import { createSessions } from "../../lib/turns/sessions.ts";
 import {
   calls,
   death,
@@ -68,6 +71,28 @@ export const journalContract = (name: string, open: () => Promise<SessionStore>)
         expect(messages[1]).toMatchObject({ role: "assistant", providerData });
       }
       expect((await it.messages())[1]).toMatchObject({ providerData });
+    });
+
+    test("that goes with its session, deleted as it is read, is no damage", async () => {
+      const sessions = createSessions({ store });
+      const goes: SessionStore["openTurn"] = async (head) => {
+        await sessions.delete(head);
+        throw new DamagedSessionError("a step is missing");
+      };
+      for (const request of [
+        { turnId: "a", input: "pay", ends: SessionNotFoundError },
+        { input: "stop that", onBusy: "interrupt" as const },
+      ]) {
+        const { die, reached } = death();
+        const it = scene(store, { replies: [steps(["pay"]), die, steps()] });
+        void it.runner().run({ ...it.key, turnId: "a", input: "pay" });
+        await reached;
+        const { ends, ...sent } = request;
+        if (ends) it.clock.advance(LEASE_OVER_MS, { wake: false });
+        const next = it.runner({ openTurn: goes }).run({ ...it.key, ...sent });
+        if (ends) await expect(next).rejects.toThrow(ends);
+        else expect(await next).toMatchObject({ final: "done", version: 2 });
+      }
     });
 
     test("becomes history without another prompt where the turn isn't the session's first", async () => {
