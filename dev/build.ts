@@ -9,8 +9,16 @@ import { type BuildOptions, build, type Metafile, type Plugin } from "esbuild";
 /** `startBytes` are loaded with the function, `laterBytes` when something asks for them. */
 export type Bundle = { name: string; startBytes: number; laterBytes: number; mapBytes: number };
 
-/** A cold start pays for each byte, so a bundle passes its limit (start and later together) knowingly or not at all. */
-const limitBytes = { cleanup: 270_000, http: 375_000 };
+/**
+ * A cold start pays for each byte that is loaded with the function, so a bundle passes its limits knowingly or not at
+ * all. What is loaded later is mostly one provider's, of which a deployment uses one or none.
+ */
+const limits: Readonly<Record<string, Limits>> = {
+  cleanup: { startBytes: 215_000, laterBytes: 55_000 },
+  http: { startBytes: 370_000, laterBytes: 710_000 },
+};
+
+type Limits = Pick<Bundle, "startBytes" | "laterBytes">;
 
 export async function buildFunctions(folders: Folders): Promise<Bundle[]> {
   rmSync(folders.outdir, { recursive: true, force: true });
@@ -100,11 +108,12 @@ if (process.argv[1] === import.meta.filename) {
   const root = join(import.meta.dirname, "..");
   const bundles = await buildFunctions({ root, outdir: join(root, "dist") });
   console.table(bundles);
-  const limits = new Map(Object.entries(limitBytes));
-  for (const { name, startBytes, laterBytes } of bundles) {
-    const limit = limits.get(name);
-    if (limit === undefined || startBytes + laterBytes <= limit) continue;
-    console.error(`${name} is ${startBytes + laterBytes} bytes, over its limit of ${limit}.`);
-    process.exitCode = 1;
+  for (const bundle of bundles) {
+    for (const part of ["startBytes", "laterBytes"] as const) {
+      const limit = limits[bundle.name]?.[part] ?? Number.POSITIVE_INFINITY;
+      if (bundle[part] <= limit) continue;
+      console.error(`${bundle.name} has ${bundle[part]} ${part}, over its limit of ${limit}.`);
+      process.exitCode = 1;
+    }
   }
 }

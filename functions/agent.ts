@@ -1,7 +1,7 @@
 /** The agent that every function runs. This file is yours: put your model, tools and prompt here. */
 import { Agent, tool } from "../lib/index.ts";
-import { demoModel } from "../lib/models/demo.ts";
 import { config } from "./config.ts";
+import { configuredModel } from "./model.ts";
 
 const arithmetic = (name: string, description: string, compute: (a: number, b: number) => number) =>
   tool({
@@ -23,7 +23,7 @@ const arithmetic = (name: string, description: string, compute: (a: number, b: n
   });
 
 export const agent = new Agent({
-  model: demoModel(),
+  model: await configuredModel(),
   system: config.system || "You work out arithmetic, one tool call at a time.",
   tools: [
     arithmetic("add", "a plus b", (a, b) => a + b),

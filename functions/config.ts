@@ -10,12 +10,23 @@ export interface Config {
   /** Where DynamoDB is, if not in the function's Region. */
   readonly dynamodbEndpoint?: string;
   readonly lifetimeSeconds: number;
-  readonly model: "demo";
+  readonly model: ModelSetting;
   readonly system: string;
   readonly maxSteps: number;
   readonly maxInputBytes: number;
   readonly leaseSeconds: number;
 }
+
+export type ModelSetting =
+  | { readonly kind: "demo" }
+  | { readonly kind: "bedrock"; readonly modelId: string }
+  | {
+      readonly kind: "openai-compatible";
+      readonly baseUrl: string;
+      readonly modelId: string;
+      /** Undefined for a server that wants none. */
+      readonly apiKey: string | undefined;
+    };
 
 /** Names every setting that is wrong, not only the first. */
 export class ConfigError extends Error {
@@ -48,15 +59,15 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>>): C
   if (!tableName)
     problems.push("TABLE_NAME is missing: the DynamoDB table that holds the sessions");
   const dynamodbEndpoint = env["DYNAMODB_ENDPOINT"];
-  if (dynamodbEndpoint && !/^https?:$/.test(URL.parse(dynamodbEndpoint)?.protocol ?? "")) {
+  if (dynamodbEndpoint && !isHttpUrl(dynamodbEndpoint)) {
     problems.push(
       `DYNAMODB_ENDPOINT must be an http(s) URL, not ${JSON.stringify(dynamodbEndpoint)}`,
     );
   }
-  const model = env["MODEL"] || "demo";
-  if (model !== "demo") {
+  const model = modelSetting(env["MODEL"] || "demo", env["MODEL_API_KEY"] || undefined);
+  if (!model) {
     problems.push(
-      `MODEL must be "demo", not ${JSON.stringify(model)}: other models are set in functions/agent.ts`,
+      `MODEL must be "demo", "bedrock:<model id>" or "openai-compatible:<base url>#<model>", not ${JSON.stringify(env["MODEL"])}: other models are set in functions/agent.ts`,
     );
   }
   const config: Config = {
@@ -66,7 +77,7 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>>): C
       60,
       100 * 366 * 86_400,
     ]),
-    model: "demo",
+    model: model ?? { kind: "demo" },
     system: env["SYSTEM_PROMPT"] ?? "",
     maxSteps: wholeNumber("MAX_STEPS", 8, [0, 1000]),
     maxInputBytes: wholeNumber("MAX_INPUT_BYTES", DEFAULT_MAX_INPUT_BYTES, [1, 5_000_000]),
@@ -75,5 +86,16 @@ export const readConfig = (env: Readonly<Record<string, string | undefined>>): C
   if (problems.length > 0) throw new ConfigError(problems);
   return config;
 };
+
+const modelSetting = (text: string, apiKey: string | undefined): ModelSetting | undefined => {
+  if (text === "demo") return { kind: "demo" };
+  const bedrock = /^bedrock:(\S+)$/.exec(text);
+  if (bedrock?.[1]) return { kind: "bedrock", modelId: bedrock[1] };
+  const [, baseUrl = "", modelId = ""] = /^openai-compatible:(\S+?)#(\S+)$/.exec(text) ?? [];
+  if (!isHttpUrl(baseUrl)) return undefined;
+  return { kind: "openai-compatible", baseUrl: baseUrl.replace(/\/+$/, ""), modelId, apiKey };
+};
+
+const isHttpUrl = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "");
 
 export const config = readConfig(process.env);

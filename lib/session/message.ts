@@ -108,7 +108,7 @@ export const wholeMessageToJson = (message: Message): MessageJson => {
 };
 
 /** As another provider may see it. */
-export const withoutProviderData = ({ providerData: _, ...message }: Message): Message =>
+export const withoutProviderData = ({ providerData: _data, ...message }: Message): Message =>
   checked(message);
 
 /**
@@ -171,7 +171,13 @@ const IN_JSON: FieldNames = {
   providerData: "provider_data",
 };
 
-const fieldsWith = (names: FieldNames): string[] => ["role", "content", ...Object.values(names)];
+const fieldsWith = ({ toolCalls, toolCallId, providerData }: FieldNames): string[] => [
+  "role",
+  "content",
+  toolCalls,
+  toolCallId,
+  providerData,
+];
 const IN_MEMORY_FIELDS = fieldsWith(IN_MEMORY);
 const IN_JSON_FIELDS = fieldsWith(IN_JSON);
 

@@ -19,7 +19,7 @@ describe("the settings", () => {
   const DEFAULTS = {
     tableName: "sessions",
     lifetimeSeconds: 2_592_000,
-    model: "demo",
+    model: { kind: "demo" },
     system: "",
     maxSteps: 8,
     maxInputBytes: 262_144,
@@ -35,6 +35,7 @@ describe("the settings", () => {
       DYNAMODB_ENDPOINT: "",
       SESSION_LIFETIME_SECONDS: "",
       MODEL: "",
+      MODEL_API_KEY: "",
       SYSTEM_PROMPT: "",
       MAX_STEPS: "",
       MAX_INPUT_BYTES: "",
@@ -59,7 +60,7 @@ describe("the settings", () => {
       tableName: "other",
       dynamodbEndpoint: "http://127.0.0.1:8000",
       lifetimeSeconds: 3600,
-      model: "demo",
+      model: { kind: "demo" },
       system: " Be brief. ",
       maxSteps: 3,
       maxInputBytes: 1000,
@@ -118,14 +119,55 @@ describe("the settings", () => {
     );
   });
 
-  test.each(["Demo", "bedrock:some-model", "openai-compatible:http://127.0.0.1#m", " demo"])(
-    "refuse the model %j, and say where others are set",
-    (model) => {
-      const refusal = refusalOf({ TABLE_NAME: "t", MODEL: model });
-      expect(refusal).toContain(`MODEL must be "demo", not ${JSON.stringify(model)}`);
-      expect(refusal).toContain("functions/agent.ts");
-    },
-  );
+  test.each([
+    ["demo", { kind: "demo" }],
+    [
+      "bedrock:eu.anthropic.claude-opus-5-20260101-v1:0",
+      { kind: "bedrock", modelId: "eu.anthropic.claude-opus-5-20260101-v1:0" },
+    ],
+    [
+      "openai-compatible:http://127.0.0.1:11434/v1#llama3.2:3b",
+      {
+        kind: "openai-compatible",
+        baseUrl: "http://127.0.0.1:11434/v1",
+        modelId: "llama3.2:3b",
+        apiKey: "k",
+      },
+    ],
+    [
+      "openai-compatible:https://host/v1/#org/model#2",
+      {
+        kind: "openai-compatible",
+        baseUrl: "https://host/v1",
+        modelId: "org/model#2",
+        apiKey: "k",
+      },
+    ],
+  ])("name the model %s", (text, model) => {
+    const env = { TABLE_NAME: "t", MODEL: text, MODEL_API_KEY: "k" };
+    expect(readConfig(env).model).toEqual(model);
+  });
+
+  test.each([
+    "Demo",
+    " demo",
+    "bedrock:",
+    "bedrock: x",
+    "openai-compatible:http://127.0.0.1",
+    "openai-compatible:http://127.0.0.1#",
+    "openai-compatible:127.0.0.1#m",
+    "openai:gpt",
+  ])("refuse the model %j, and say what there is", (model) => {
+    const refusal = refusalOf({ TABLE_NAME: "t", MODEL: model });
+    expect(refusal).toContain('MODEL must be "demo", "bedrock:<model id>" or "openai-compatible:');
+    expect(refusal).toContain(`not ${JSON.stringify(model)}`);
+    expect(refusal).toContain("functions/agent.ts");
+  });
+
+  test("never tell the key", () => {
+    const env = { TABLE_NAME: "", MODEL: "x", MODEL_API_KEY: "sk-secret" };
+    expect(refusalOf(env)).not.toContain("sk-secret");
+  });
 
   test.each([{}, { TABLE_NAME: "" }])("miss the table: %j", (env) => {
     expect(refusalOf(env)).toContain("TABLE_NAME is missing");

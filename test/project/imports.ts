@@ -47,6 +47,7 @@ const rules: readonly Rule[] = [
     files: /^lib\/(session\/|store\/[^/]+$)/,
     packages: /^node:(crypto|zlib|util)$/,
   },
+  { folder: "lib/tools/", files: /^lib\/(session|agent|tools)\//, packages: anything },
   { folder: "lib/models/", files: /^lib\/(session|agent|models)\//, packages: anything },
   {
     folder: "lib/http/",

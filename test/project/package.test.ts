@@ -91,6 +91,15 @@ describe("the functions", () => {
           "Fn::Sub": `\${SessionsTable.Arn}/index/${name}`,
         })),
       },
+      {
+        Effect: "Allow",
+        Action: ["bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"],
+        Resource: [":foundation-model/*", `\${AWS::AccountId}:inference-profile/*`].map(
+          (model) => ({
+            "Fn::Sub": `arn:\${AWS::Partition}:bedrock:*:${model}`,
+          }),
+        ),
+      },
       // With which the schedule starts cleanup.
       { Effect: "Allow", Action: ["lambda:InvokeFunction"], Resource: ["", ":*"].map(cleanupArn) },
     ]);
@@ -294,7 +303,7 @@ const isForLogs = (actions: string[]): boolean => actions.every((each) => each.s
 
 /** The actions behind the document client's commands, as far as lib uses them. */
 function actionsCalled(): string[] {
-  const texts = globSync("lib/**/*.ts", { cwd: ROOT }).map((path) =>
+  const texts = globSync("lib/store/**/*.ts", { cwd: ROOT }).map((path) =>
     readFileSync(join(ROOT, path), "utf8"),
   );
   const commands = texts.flatMap((text) => [...text.matchAll(/new (\w+)Command\(/g)]);
