@@ -206,12 +206,18 @@ export class Agent {
       await unlessAborted(journal.begin(step, effects), turn.signal);
     }
     turn.signal.throwIfAborted();
-    return Promise.all(
-      calls.map((call, at) => {
+    const results: (string | null)[] = calls.map((_, at) => kept?.[at] ?? null);
+    let running = calls.length;
+    await Promise.all(
+      calls.map(async (call, at) => {
         const known = kept && (kept[at] ?? this.#unknown(call));
-        return this.#call(call, turn, { place: [index, at], known });
+        results[at] = await this.#call(call, turn, { place: [index, at], known });
+        running--;
+        const isNews = known === undefined && this.#effectOf(call.name) !== "none";
+        if (isNews && running > 0) journal.progress(index, [...results]);
       }),
     );
+    return results;
   }
 
   #effectOf(name: string): Effect {

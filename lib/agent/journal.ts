@@ -15,6 +15,8 @@ export interface Journal {
   begin(step: TurnStep, effects: boolean): Promise<void>;
   /** Right before a tool starts. What it throws ends the turn: the tool doesn't start. */
   check(): void;
+  /** As a tool with an effect ended while others of its step still run: what is known, null for those. It may be dropped. */
+  progress(index: number, results: TurnStep["results"]): void;
   /** After the tools of a step ran; null for those that didn't finish. It overlaps the next model call. */
   finish(index: number, results: TurnStep["results"]): Promise<void>;
 }
@@ -24,5 +26,6 @@ export const NO_JOURNAL: Journal = {
   steps: [],
   begin: async () => {},
   check: () => {},
+  progress: () => {},
   finish: async () => {},
 };

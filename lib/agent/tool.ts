@@ -30,7 +30,8 @@ export interface ToolContext {
   readonly sessionId: string;
   readonly turnId: string;
   /**
-   * Grows with each runner that gets the session. A receiver that refuses what comes with a smaller
+   * Grows with each runner that gets the session, also where it is created anew within a day after its
+   * deletion. A receiver that refuses what comes with a smaller
    * one than it has seen is safe from a runner that was paused, and overtaken, right before its call.
    */
   readonly fence: number;

@@ -82,12 +82,16 @@ export const problemResponse = (error: unknown, requestId: string): APIGatewayPr
   return json(status, problem, { "content-type": "application/problem+json", ...headersOf(error) });
 };
 
+const AGAIN =
+  "sent again with its Idempotency-Key it goes on behind what its tools have done; without one it begins anew, and its tools run again";
+
 /** What a model or a store said of its failure may hold keys, addresses and prompts: it is for the log. */
 const detailOf = (error: unknown, code: string): string => {
   if (code === "internal")
     return "something went wrong on our side; the request id finds it in the log";
   if (code === "model_failed")
-    return "the model gave no usable reply; the session is as it was before this turn";
+    return `the model gave no usable reply; nothing of the turn is in the history; ${AGAIN}`;
+  if (error instanceof TurnTimeoutError) return `${error.message}; ${AGAIN}`;
   if (error instanceof StoreUnavailableError) {
     return "the session store didn't answer, so the outcome is unknown: look, or send the request again; a turn with the same Idempotency-Key is done once";
   }

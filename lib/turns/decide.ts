@@ -10,6 +10,8 @@ export type Decision =
   | { readonly kind: "absent" }
   | { readonly kind: "ended"; readonly head: Head; readonly turn: RecentTurn }
   | { readonly kind: "reused" }
+  /** With another input: of a turn of long ago it may be this one that is right. */
+  | { readonly kind: "open otherwise"; readonly head: Head }
   | { readonly kind: "mine"; readonly head: Head }
   | { readonly kind: "mismatch"; readonly head: Head }
   /** By the very same turn, or by another. */
@@ -27,13 +29,14 @@ export const decide = (seen: Head | undefined, wanted: Claim): Decision => {
 
   const { claim, open } = seen;
   if (claim?.attempt === wanted.claim.attempt) return { kind: "mine", head: seen };
+  // Its tools may have run already, and would run again for the other input under the same name.
+  const isSame = open?.turnId === wanted.open.turnId;
+  if (isSame && open.requestHash !== wanted.open.requestHash)
+    return { kind: "open otherwise", head: seen };
   if (wanted.ifMatch && !matches(seen, wanted.ifMatch)) return { kind: "mismatch", head: seen };
   if (claim && claim.untilMs > wanted.nowMs) {
     const same = claim.turnId === wanted.open.turnId;
     return { kind: "busy", head: seen, untilMs: claim.untilMs, same };
   }
-  // Its tools may have run already, and would run again for the other input under the same name.
-  const isSame = open?.turnId === wanted.open.turnId;
-  if (isSame && open.requestHash !== wanted.open.requestHash) return { kind: "reused" };
   return claim || (open && !isSame) ? { kind: "left", head: seen } : { kind: "free" };
 };

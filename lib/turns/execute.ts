@@ -83,7 +83,7 @@ export const executor =
     ready.catch(() => {});
     const result: RunResult = await agent.runTurn(session, request.input, {
       signal,
-      journal: journalOn({ hold, steps, ready }),
+      journal: journalOn({ hold, clock, steps, ready }),
       fence: head.fence,
       turnId: open.turnId,
       idempotencyScope: `${head.incarnation}/${open.requestHash}`,

@@ -40,6 +40,9 @@ export const newHead = (fields: NewHead): Head => {
   };
 };
 
+/** A session goes on from the fence of the dead one it takes the place of: what a late runner of that one still does is refused. */
+export const fenceAfter = (over: Head | undefined): number => over?.fence ?? 0;
+
 export const checkMetadataSize = (metadata: JsonObject): JsonObject => {
   const bytes = Buffer.byteLength(JSON.stringify(metadata));
   if (bytes > MAX_METADATA_BYTES) throw new MetadataTooLargeError(bytes, MAX_METADATA_BYTES);

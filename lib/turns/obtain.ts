@@ -5,6 +5,7 @@ import { type Decision, decide } from "./decide.ts";
 import { abandoned } from "./displaced.ts";
 import {
   SessionBusyError,
+  SessionNotFoundError,
   TurnIdReusedError,
   TurnInProgressError,
   TurnTimeoutError,
@@ -34,11 +35,13 @@ export interface Obtaining {
   /** The claim as it is made now: its times move from try to try. */
   readonly claim: () => Claim;
   /** The session with this claim in it, for where there is none yet. */
-  readonly create: (claim: Claim) => Head;
+  readonly create: (claim: Claim, over: Head | undefined) => Head;
   /** The record of the turn, where it has left HEAD. */
   readonly findRecord: (head: Head) => Promise<RecentTurn | undefined>;
   /** What is kept of a turn that is interrupted; undefined where it has gone on meanwhile. */
   readonly interrupted: (head: Head) => Promise<Displaced | undefined>;
+  /** Rejects where the turn can't be done on what was seen: nobody else's is pushed aside for it then. */
+  readonly check: (seen: Head) => Promise<void>;
   /** Another runner's claim, as it was seen, is this turn's now. */
   readonly onTaken: (seen: Head) => void;
 }
@@ -48,12 +51,14 @@ export interface Obtaining {
  * session at rest; every refusal is looked at before anything more is tried.
  *
  * @throws {SessionBusyError, TurnInProgressError, TurnIdReusedError, VersionMismatchError}
+ * @throws {SessionNotFoundError} where the session was seen, and is deleted or expires before the turn gets it
  */
 export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
   const { store, clock, signal } = obtaining;
   const firstMs = clock.monotonicMs();
   let waits = 0;
   let waitedFor: Busy | undefined;
+  let life: string | undefined;
   let claim = obtaining.claim();
   let next: Obtained | Tried = await plainClaim(store, claim, firstMs);
   // Ends: each refusal shows that another runner got ahead since the last look, or is waited for.
@@ -62,7 +67,15 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
     claim = obtaining.claim();
     const { seen } = next;
     const decision = decide(seen, claim);
+    if (decision.kind === "busy" && waitedFor === undefined) {
+      // HEAD may have forgotten the turn, and its result is there for whoever asks.
+      const ended = await endedLongAgo(obtaining, claim, decision.head);
+      if (ended) return ended;
+    }
     if (decision.kind === "busy") waitedFor = decision;
+    if (decision.kind === "absent" && life !== undefined)
+      throw new SessionNotFoundError(claim.key.sessionId);
+    if (decision.kind !== "absent") life = seen?.incarnation;
     if (signal.aborted && decision.kind !== "mine") {
       const isOver = signal.reason instanceof TurnTimeoutError;
       throw isOver && waitedFor ? busy(waitedFor, clock) : signal.reason;
@@ -75,6 +88,11 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
         return decision;
       case "reused":
         throw new TurnIdReusedError(claim.open.turnId);
+      case "open otherwise": {
+        const ended = await endedLongAgo(obtaining, claim, decision.head);
+        if (ended) return ended;
+        throw new TurnIdReusedError(claim.open.turnId);
+      }
       case "mismatch":
         throw new VersionMismatchError(decision.head);
       case "absent":
@@ -117,7 +135,7 @@ const create = async (
   { over, sinceMs }: { readonly over: Head | undefined; readonly sinceMs: number },
 ): Promise<Tried> => {
   if (claim.ifMatch) throw new VersionMismatchError(undefined);
-  const head = headOf(claim);
+  const head = headOf(claim, over);
   const dead = over ? { over } : {};
   const created = await store.create({ head, nowMs: claim.nowMs, ...dead });
   return created.applied
@@ -131,16 +149,14 @@ const create = async (
  * one since where the claim then stands as it was seen.
  */
 const takeOver = async (
-  { store, onBusy, findRecord, interrupted, onTaken }: Obtaining,
+  obtaining: Obtaining,
   claim: Claim,
   { seen, sinceMs }: { readonly seen: Head; readonly sinceMs: number },
 ): Promise<Obtained | Refused> => {
-  const record = await findRecord(seen);
-  if (record) {
-    if (record.requestHash !== claim.open.requestHash)
-      throw new TurnIdReusedError(claim.open.turnId);
-    return { kind: "ended", head: seen, turn: record };
-  }
+  const { store, onBusy, interrupted, check, onTaken } = obtaining;
+  const ended = await endedLongAgo(obtaining, claim, seen);
+  if (ended) return ended;
+  await check(seen);
   const { open } = seen;
   const isRunning = seen.claim !== undefined && seen.claim.untilMs > claim.nowMs;
   let displaced = open?.turnId === claim.open.turnId ? undefined : abandoned(seen);
@@ -152,6 +168,17 @@ const takeOver = async (
   const result = await store.takeOver({ ...claim, seen, ...(displaced ? { displaced } : {}) });
   if (result.applied) onTaken(seen);
   return tried(result, sinceMs, true);
+};
+
+/** @throws {TurnIdReusedError} */
+const endedLongAgo = async (
+  { findRecord }: Obtaining,
+  { open }: Claim,
+  head: Head,
+): Promise<Extract<Obtained, { kind: "ended" }> | undefined> => {
+  const turn = await findRecord(head);
+  if (turn && turn.requestHash !== open.requestHash) throw new TurnIdReusedError(open.turnId);
+  return turn && { kind: "ended", head, turn };
 };
 
 type Busy = Extract<Decision, { kind: "busy" }>;

@@ -65,6 +65,8 @@ export const checkTurnRequest = (request: TurnRequest, maxInputBytes: number): T
 /**
  * 1 to 128 visible ASCII characters. Those that begin with `~` are made by `newTurnId` and never
  * taken from outside: they are not kept for recognition once their turn is old.
+ *
+ * @throws {InvalidInputError}
  */
 export const checkTurnId = (value: unknown, path: string): string => {
   if (typeof value !== "string" || !/^[\x21-\x7e]{1,128}$/.test(value)) {

@@ -16,7 +16,7 @@ import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } fro
 import { checkImportable, recordsOf, turnsOf } from "./copies.ts";
 import { SessionExistsError, SessionNotFoundError, VersionMismatchError } from "./errors.ts";
 import { type FoundTurn, findTurn } from "./find.ts";
-import { checkMetadataSize, newHead } from "./head.ts";
+import { checkMetadataSize, fenceAfter, newHead } from "./head.ts";
 import { readTurns, supersededIn, wholeHistory } from "./history.ts";
 import { pageOfSessions, type SessionPageRequest } from "./list.ts";
 import {
@@ -83,10 +83,12 @@ export const createSessions = ({
   const put = async (head: Head): Promise<Head> => {
     let over: Head | undefined;
     for (;;) {
-      const created = await store.create({ head, nowMs: clock.nowMs(), ...(over ? { over } : {}) });
+      const next = { ...head, fence: fenceAfter(over) };
+      const dead = over ? { over } : {};
+      const created = await store.create({ head: next, nowMs: clock.nowMs(), ...dead });
       if (created.applied || created.seen?.incarnation === head.incarnation) {
         if (over) await purge(over, over.incarnation);
-        return head;
+        return next;
       }
       if (created.seen && isAlive(created.seen, clock.nowMs()))
         throw new SessionExistsError(head.sessionId);

@@ -17,8 +17,8 @@ import { commit, endOf, release, resultOf } from "./commit.ts";
 import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
 import { executor, type StartedTurn } from "./execute.ts";
-import { newHead } from "./head.ts";
-import { readOpenTurn, sealedRecord } from "./history.ts";
+import { fenceAfter, newHead } from "./head.ts";
+import { readOpenTurn, readTurns, sealedRecord, wholeHistory } from "./history.ts";
 import { ENDED, holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
 import { type Obtained, obtain } from "./obtain.ts";
 import {
@@ -214,13 +214,23 @@ export const createTurns = ({
         ...(request.ifMatch ? { ifMatch: request.ifMatch } : {}),
         nowMs: clock.nowMs(),
       }),
-      create: (claim) => {
+      check: async (seen) => {
+        if (request.supersedes === undefined) return;
+        const reading = { range: wholeHistory(seen), nowMs: clock.nowMs() };
+        checkReplaceable(request.supersedes, await readTurns(store, seen, reading));
+      },
+      create: (claim, over) => {
         if (request.supersedes !== undefined) checkReplaceable(request.supersedes, []);
         // One for each try: an earlier one may have got through, and be deleted since.
         const incarnation = randomId(randomBytes);
         const createdAt = open.startedAt;
         const head = newHead({ key, incarnation, createdAt, lifetimeSeconds, nowMs: claim.nowMs });
-        return { ...head, fence: 1, claim: claim.claim, open: { ...open, steps: 0, revision: 0 } };
+        return {
+          ...head,
+          fence: fenceAfter(over) + 1,
+          claim: claim.claim,
+          open: { ...open, steps: 0, revision: 0 },
+        };
       },
       onTaken,
       findRecord: (head) => sealedRecord(store, head, open.turnId),

@@ -58,6 +58,7 @@ const start = (
         steps: [],
         begin: async (_step, effects) => void happened.push(`begin, effects: ${effects}`),
         check: () => void happened.push("check"),
+        progress: () => {},
         finish: async (index, results) => void happened.push([index, ...results]),
         ...journal,
       },

@@ -9,6 +9,7 @@ import { endingContract } from "./ending-contract.ts";
 import { historyContract } from "./history-contract.ts";
 import { journalContract } from "./journal-contract.ts";
 import { leaseContract } from "./lease-contract.ts";
+import { refusalsContract } from "./refusals-contract.ts";
 import { requestContract } from "./request-contract.ts";
 import { resumeContract } from "./resume-contract.ts";
 import { sessionsContract } from "./sessions-contract.ts";
@@ -28,4 +29,5 @@ export const contracts: readonly ((name: string, open: () => Promise<SessionStor
   waitingContract,
   displacingContract,
   cancelContract,
+  refusalsContract,
 ];

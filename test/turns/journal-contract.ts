@@ -73,6 +73,64 @@ export const journalContract = (name: string, open: () => Promise<SessionStore>)
       expect((await it.messages())[1]).toMatchObject({ providerData });
     });
 
+    test("keeps a result while the tool beside it still runs, and the next try doesn't run it again", async () => {
+      const { die, reached } = death();
+      const replies = times(2, steps(["pay", "put", "read"]));
+      let lives = 0;
+      const it = scene(store, {
+        replies,
+        does: (name) => (name === "put" && lives === 0 ? die() : `${name} done`),
+      });
+      void it.runner().run({ ...it.key, turnId: "a", input: "go" });
+      await reached;
+      await expect.poll(() => it.clock.sleepers()).toBe(2);
+      it.clock.advance(1000);
+      await expect.poll(async () => (await it.head()).open?.revision).toBe(2);
+      expect((await it.open())?.steps[0]?.results).toEqual(["pay done", null, null]);
+
+      lives++;
+      it.clock.advance(LEASE_OVER_MS, { wake: false });
+      const done = await it.runner().run({ ...it.key, turnId: "a", input: "go" });
+      expect(done.messages.filter(({ role }) => role === "tool")).toMatchObject([
+        { content: "pay done" },
+        { content: "put done" },
+        { content: "read done" },
+      ]);
+      expect(it.ran.map(({ name: tool }) => tool)).toEqual([
+        ...["pay", "put", "read"],
+        ...["put", "read"],
+      ]);
+      const [first, again] = it.ran.filter(({ name: tool }) => tool === "put");
+      expect(again?.key).toBe(first?.key);
+    });
+
+    test("stores the results of tools that end together in one write, and none after the turn's end", async () => {
+      const watched = watchedStore(store);
+      const it = scene(store, { replies: [steps(["pay", "put"]), steps()] });
+      await it.runner(watched.store).run({ ...it.key, turnId: "a", input: "go" });
+      await quiet();
+      expect(watched.calls.filter((call) => call === "checkpoint")).toHaveLength(2);
+      expect(it.clock.sleepers()).toBe(0);
+
+      // The step breaks off where its second tool may not start any more.
+      const late = scene(store, {
+        replies: [steps(["pay", "put"])],
+        does: async (name) => {
+          if (name === "pay") late.clock.advance(LEASE_OVER_MS, { wake: false });
+          await quiet();
+          return `${name} done`;
+        },
+      });
+      const lost = watchedStore(store);
+      await expect(late.runner(lost.store).run({ ...late.key, input: "go" })).rejects.toThrow();
+      const { length } = lost.calls;
+      await quiet();
+      late.clock.advance(60_000);
+      await quiet();
+      expect(lost.calls).toHaveLength(length);
+      expect(late.clock.sleepers()).toBe(0);
+    });
+
     test("that goes with its session, deleted as it is read, is no damage", async () => {
       const sessions = createSessions({ store });
       const goes: SessionStore["openTurn"] = async (head) => {
@@ -80,18 +138,17 @@ export const journalContract = (name: string, open: () => Promise<SessionStore>)
         throw new DamagedSessionError("a step is missing");
       };
       for (const request of [
-        { turnId: "a", input: "pay", ends: SessionNotFoundError },
-        { input: "stop that", onBusy: "interrupt" as const },
+        { turnId: "a", input: "pay", afterMs: LEASE_OVER_MS },
+        { input: "stop that", onBusy: "interrupt" as const, afterMs: 0 },
       ]) {
+        const { afterMs, ...sent } = request;
         const { die, reached } = death();
         const it = scene(store, { replies: [steps(["pay"]), die, steps()] });
         void it.runner().run({ ...it.key, turnId: "a", input: "pay" });
         await reached;
-        const { ends, ...sent } = request;
-        if (ends) it.clock.advance(LEASE_OVER_MS, { wake: false });
+        it.clock.advance(afterMs, { wake: false });
         const next = it.runner({ openTurn: goes }).run({ ...it.key, ...sent });
-        if (ends) await expect(next).rejects.toThrow(ends);
-        else expect(await next).toMatchObject({ final: "done", version: 2 });
+        await expect(next).rejects.toThrow(SessionNotFoundError);
       }
     });
 
