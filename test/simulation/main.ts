@@ -1,5 +1,9 @@
-/** `npm run simulate -- [--runs 250000] [--seed 0]`, and `-- --story 123` for one run in words. */
+/**
+ * `npm run simulate -- [--runs 250000] [--seed 0]`; `-- --story 123` for one run in words; and
+ * `-- --engines 1000` for so many runs on the simulated table, through the SDK, and on DynamoDB Local.
+ */
 import { parseArgs } from "node:util";
+import { compare } from "./compare.ts";
 import { type Job, runJobs } from "./pool.ts";
 import { REQUIRED } from "./required.ts";
 import { smallestStory, storyOf } from "./tell.ts";
@@ -13,14 +17,19 @@ const main = async (): Promise<void> => {
       runs: { type: "string", default: "20000" },
       seed: { type: "string", default: "0" },
       story: { type: "string" },
+      engines: { type: "string" },
     },
   });
   if (values.story !== undefined) {
     console.log(await storyOf({ seed: Number(values.story) }));
     return;
   }
-  const runs = Number(values.runs);
   const first = Number(values.seed);
+  if (values.engines !== undefined) {
+    await compareEngines(first, Number(values.engines));
+    return;
+  }
+  const runs = Number(values.runs);
   const beganMs = performance.now();
   const seen = new Map<string, number>();
   let done = 0;
@@ -53,6 +62,13 @@ const main = async (): Promise<void> => {
     process.exitCode = 1;
   }
   console.log(`${done} runs clean, ${rate(done, beganMs)} a second`);
+};
+
+const compareEngines = async (first: number, runs: number): Promise<void> => {
+  const differing = await compare(Array.from({ length: runs }, (_, n) => first + n));
+  for (const it of differing) console.log(`Not the same run: ${it}`);
+  console.log(`${runs} runs on three engines, ${differing.length} not the same`);
+  if (differing.length > 0) process.exitCode = 1;
 };
 
 function* jobs(first: number, runs: number): Iterable<Job> {
