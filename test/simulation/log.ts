@@ -62,6 +62,8 @@ export interface Log {
   readonly answers: Answer[];
   /** Calls that stood in the table at some time. */
   readonly kept: Set<string>;
+  /** Calls whose results were kept, as their runner was told. */
+  readonly finished: Set<string>;
   /** Of each session the last claim that was granted, and until when it was ever said to last. */
   readonly claims: Map<string, { readonly attempt: string; readonly untilMs: number }>;
   /** Attempts that got a session while another's claim was alive. */
@@ -79,6 +81,7 @@ export const newLog = (): Log => ({
   effects: [],
   answers: [],
   kept: new Set(),
+  finished: new Set(),
   claims: new Map(),
   displacing: new Set(),
   deleted: new Set(),

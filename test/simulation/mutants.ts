@@ -189,7 +189,7 @@ function strange(head: Head): Head {
 }
 
 function expiringEarly(item: Item): Item {
-  return { ...item, expires_at: Number(item["expires_at"]) - 86_400 - 60 };
+  return { ...item, expires_at: Number(item["expires_at"]) - 86_400 - 120 };
 }
 
 /** Segments and records of all lives of an id lie under the same keys. */

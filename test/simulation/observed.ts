@@ -6,7 +6,7 @@ import type { Table } from "../../lib/store/dynamodb/requests.ts";
 import type { Item } from "../../lib/store/dynamodb/table.ts";
 import type { Head } from "../../lib/store/head.ts";
 import { turnKey } from "../../lib/store/keys.ts";
-import type { ClaimResult, SessionStore } from "../../lib/store/store.ts";
+import type { ClaimResult, Kept, SessionStore } from "../../lib/store/store.ts";
 import type { Delivery, Log } from "./log.ts";
 
 /** A table that tells what came to stand in it. */
@@ -82,6 +82,12 @@ const callsOf = ({ m: content }: Item): string[] => {
   return decodeStep(decodeContent(content, ""), "").message.toolCalls.map(({ id }) => id);
 };
 
+/** A tool's result tells its call. */
+const finishedIn = (kept: Kept): string[] =>
+  ("steps" in kept ? kept.steps : [kept]).flatMap(({ results }) =>
+    results.flatMap((result) => (result === null ? [] : result.split(" ").slice(1, 2))),
+  );
+
 /** Stands for the calls of steps that aren't in HEAD itself. */
 export const LARGE = "large";
 
@@ -89,7 +95,7 @@ export const LARGE = "large";
 export const observedStore = (
   store: SessionStore,
   delivery: Delivery,
-  { seen, displacing, faults }: Log,
+  { seen, displacing, faults, finished }: Log,
 ): SessionStore => {
   let attempt = "";
   const key = delivery.turnId === undefined ? undefined : turnKey(delivery.turnId);
@@ -167,8 +173,10 @@ export const observedStore = (
     checkpoint: async (write) => {
       const result = await store.checkpoint(write);
       const what = "steps" in write.kept ? "steps" : "results";
-      if (result.applied) seen.add(`checkpoint of ${what}`);
-      else if (result.seen?.open?.revision === write.revision + 1) {
+      if (result.applied) {
+        seen.add(`checkpoint of ${what}`);
+        for (const call of finishedIn(write.kept)) finished.add(call);
+      } else if (result.seen?.open?.revision === write.revision + 1) {
         seen.add(`own checkpoint of ${what} adopted`);
       }
       return result;

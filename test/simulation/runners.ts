@@ -145,6 +145,8 @@ const countedTool = (
     run: async ({ call, large }: { call: string; large: boolean }, context) => {
       const { turnId, idempotencyKey: key, signal } = context;
       const isKept = log.kept.has(large ? LARGE : call);
+      if (log.finished.has(call))
+        log.faults.push(`${effect} ran again for ${call}, which was done`);
       log.effects.push({
         delivery,
         granted: delivery.granted,

@@ -102,7 +102,12 @@ const CONDITIONS: readonly Taken[] = [
     out: { [when.NOT_DELETED]: NOTHING },
     redundant: BY_CLAIM,
   },
-  { of: "take-over", what: "not expired", out: { [when.NOT_EXPIRED]: NOTHING } },
+  {
+    of: "take-over",
+    what: "not expired",
+    out: { [when.NOT_EXPIRED]: NOTHING },
+    redundant: "what was seen alive at a time is alive at that time: expiry never moves",
+  },
   {
     of: "take-over",
     what: "the turn not done",
