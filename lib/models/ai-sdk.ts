@@ -11,7 +11,7 @@ import { type PromptOptions, promptFor, toolsFor } from "./ai-sdk/prompt.ts";
 import { type Answer, type Finish, finishFrom, replyFrom } from "./ai-sdk/reply.ts";
 import { answerIn, type StreamPart } from "./ai-sdk/stream.ts";
 import type { ProviderError } from "./errors.ts";
-import { type RetryOptions, retrying } from "./retry.ts";
+import { type RetryOptions, retryingAloud } from "./retry.ts";
 
 export type AiSdkLanguageModel = LanguageModelV2 | LanguageModelV3 | LanguageModelV4;
 
@@ -102,22 +102,16 @@ export const aiSdkModel = (given: AiSdkLanguageModel, options: AiSdkOptions = {}
 
   return {
     provider,
-    complete: async (messages, tools, { signal, onText, onRestart }) => {
+    complete: async (messages, tools, call) => {
+      const { signal } = call;
       signal.throwIfAborted();
-      let isTold = false;
-      const tell = (delta: string): void => {
-        isTold = true;
-        onText?.(delta);
-      };
-      const answer = await retrying(
-        async () => {
-          if (isTold) onRestart?.();
-          isTold = false;
+      const answer = await retryingAloud(
+        (onText) => {
           // Made for each try: nobody promises that a model leaves it as it is.
           const request = requestFor(messages, { tools, provider, options, signal });
-          return onText ? streamed(request, tell) : generated(request);
+          return onText ? streamed(request, onText) : generated(request);
         },
-        signal,
+        call,
         options,
       );
       return replyFrom(answer, messages, provider);

@@ -15,7 +15,7 @@ import { type Answer, answerFrom, replyFrom } from "./bedrock/reply.ts";
 import { requestFor, type Settings } from "./bedrock/request.ts";
 import { answerIn, type Listener } from "./bedrock/stream.ts";
 import type { ProviderError } from "./errors.ts";
-import { type RetryOptions, retrying } from "./retry.ts";
+import { type RetryOptions, retryingAloud } from "./retry.ts";
 
 export interface BedrockOptions extends Settings, RetryOptions {
   /** In place of one made of the next three. What it tries again by itself comes on top. */
@@ -90,21 +90,13 @@ export const bedrockModel = (options: BedrockOptions): Model => {
 
   return {
     provider,
-    complete: async (messages, tools, { signal, onText, onRestart }) => {
+    complete: async (messages, tools, call) => {
+      const { signal } = call;
       signal.throwIfAborted();
       const input = requestFor(messages, tools, options);
-      let isTold = false;
-      const tell = (delta: string): void => {
-        isTold = true;
-        onText?.(delta);
-      };
-      const answer = await retrying(
-        async () => {
-          if (isTold) onRestart?.();
-          isTold = false;
-          return onText ? streamed(input, { signal, onText: tell }) : generated(input, signal);
-        },
-        signal,
+      const answer = await retryingAloud(
+        (onText) => (onText ? streamed(input, { signal, onText }) : generated(input, signal)),
+        call,
         options,
       );
       return replyFrom(answer, messages, provider);

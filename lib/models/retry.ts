@@ -1,4 +1,5 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
+import type { ModelCallOptions } from "../agent/model.ts";
 import { ProviderError } from "./errors.ts";
 
 export interface RetryOptions {
@@ -38,6 +39,33 @@ export const retrying = async <T>(
       await sleep(waitMs, signal);
     }
   }
+};
+
+/**
+ * As `retrying`, for a call that tells text as it comes: a try that follows one which told some says
+ * first that it is void. `tell` is undefined where nobody listens.
+ */
+export const retryingAloud = <T>(
+  call: (tell: ModelCallOptions["onText"]) => Promise<T>,
+  { signal, onText, onRestart }: ModelCallOptions,
+  options: RetryOptions,
+): Promise<T> => {
+  let isTold = false;
+  const tell =
+    onText &&
+    ((delta: string): void => {
+      isTold = true;
+      onText(delta);
+    });
+  return retrying(
+    () => {
+      if (isTold) onRestart?.();
+      isTold = false;
+      return call(tell);
+    },
+    signal,
+    options,
+  );
 };
 
 const pause = async (ms: number, signal: AbortSignal): Promise<void> => {

@@ -14,6 +14,7 @@ import type { ModelReply, Usage } from "../../agent/model.ts";
 import { toJsonObject } from "../../session/json.ts";
 import { assistantMessage, type Message } from "../../session/message.ts";
 import { argumentsFrom } from "../arguments.ts";
+import { idsBeside } from "../ids.ts";
 import { dataOf, type Part, type PartOptions } from "./parts.ts";
 
 export type Content = LanguageModelV2Content | LanguageModelV3Content | LanguageModelV4Content;
@@ -93,17 +94,6 @@ const optionsFrom = (metadata: object | undefined): PartOptions | undefined => {
   if (!metadata || Object.keys(metadata).length === 0) return undefined;
   const plain = Object.entries(JSON.parse(JSON.stringify(metadata)) as object);
   return Object.fromEntries(plain.map(([key, value]) => [key, toJsonObject(value)]));
-};
-
-/** An id that is missing or met before is replaced: results, approvals and repairs go by it. */
-const idsBeside = (asked: readonly Message[]): ((id: string) => string) => {
-  const taken = new Set(asked.flatMap(({ toolCalls }) => toolCalls).map(({ id }) => id));
-  return (given) => {
-    let id = given;
-    for (let n = taken.size + 1; id.trim() === "" || taken.has(id); n++) id = `call_${n}`;
-    taken.add(id);
-    return id;
-  };
 };
 
 const usageFrom = ({ inputTokens, outputTokens }: Answer["usage"]): Usage | undefined => {

@@ -3,6 +3,7 @@ import type { ContentBlock, ConverseCommandOutput } from "@aws-sdk/client-bedroc
 import type { ModelReply, Usage } from "../../agent/model.ts";
 import { assistantMessage, type Message } from "../../session/message.ts";
 import { argumentsFrom } from "../arguments.ts";
+import { idsBeside } from "../ids.ts";
 import { type Block, dataOf } from "./blocks.ts";
 
 /** The same of an answer at once and of a stream that came to its end. */
@@ -77,15 +78,4 @@ const blockFrom = (block: ContentBlock, input: string): Block[] => {
   return cited.flatMap((part) =>
     part.text === undefined ? [] : [{ kind: "text", text: part.text }],
   );
-};
-
-/** An id that is missing or met before is replaced: results, approvals and repairs go by it. */
-const idsBeside = (asked: readonly Message[]): ((id: string) => string) => {
-  const taken = new Set(asked.flatMap(({ toolCalls }) => toolCalls).map(({ id }) => id));
-  return (given) => {
-    let id = given;
-    for (let n = taken.size + 1; id.trim() === "" || taken.has(id); n++) id = `call_${n}`;
-    taken.add(id);
-    return id;
-  };
 };
