@@ -1,14 +1,20 @@
 /** A server of Amazon Bedrock's Converse and ConverseStream. */
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
-import { setImmediate, setTimeout } from "node:timers/promises";
 import { replyBody, replyEvents } from "./bedrock/bodies.ts";
 import { type Frame, frame } from "./bedrock/frames.ts";
 import { checkedRequest, Refused } from "./bedrock/rules.ts";
-import type { WireAnswer, WireReply, WireRequest, WireServer } from "./wire.ts";
+import type { WireAnswer, WireRequest, WireServer } from "./wire.ts";
+import {
+  answerWith,
+  cutBytes,
+  cutCount,
+  type Form,
+  isAborted,
+  listen,
+  type Refusal,
+} from "./wire-http.ts";
 
 /** An answer in Bedrock's own terms. */
 export type BedrockAnswer =
@@ -60,11 +66,10 @@ export const bedrockServer = async (): Promise<BedrockServer> => {
       const answer = answers.shift();
       const asked = checkedRequest(body, told);
       const streamed = operation === "converse-stream";
-      const isAborted = (): boolean => response.closed && !response.writableFinished;
-      requests.push({ ...asked, streamed, isAborted });
+      requests.push({ ...asked, streamed, isAborted: () => isAborted(response) });
       if (!answer) return refuse(response, { status: 500, message: "there are no more answers" });
       for (const secret of toldIn(answer)) told.add(secret);
-      await answerWith(response, answer, streamed);
+      await give(response, answer, streamed);
     };
     serve().catch((error: unknown) => {
       refuse(response, { status: error instanceof Refused ? 400 : 500, message: String(error) });
@@ -72,12 +77,10 @@ export const bedrockServer = async (): Promise<BedrockServer> => {
   });
   let connections = 0;
   server.on("connection", () => connections++);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const { origin, close } = await listen(server);
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: origin,
     requests,
     sent,
     answer: (...next) => {
@@ -85,11 +88,7 @@ export const bedrockServer = async (): Promise<BedrockServer> => {
       answers.push(...next);
     },
     connections: () => connections,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, "close");
-    },
+    close,
   };
 };
 
@@ -102,27 +101,12 @@ const toldIn = (answer: unknown): string[] => {
   });
 };
 
-const answerWith = async (
+const give = async (
   response: ServerResponse,
   answer: BedrockAnswer,
   streamed: boolean,
 ): Promise<void> => {
   switch (answer.kind) {
-    case "reply": {
-      await setTimeout(answer.delayMs ?? 0);
-      const body = wholeBody(answer.reply, streamed);
-      begin(response, streamed);
-      const size = answer.pieceBytes ?? body.length;
-      for (let at = 0; at < body.length && !response.closed; at += size) {
-        response.write(body.subarray(at, at + size));
-        await setImmediate();
-      }
-      response.end();
-      return;
-    }
-    case "refusal":
-      refuse(response, answer);
-      return;
     case "exception":
       response.writeHead(answer.status, {
         ...headersOf("application/json"),
@@ -130,43 +114,19 @@ const answerWith = async (
       });
       response.end(JSON.stringify(answer.body));
       return;
-    case "cut":
-      begin(response, streamed);
-      response.end(cutBody(answer.reply, streamed, answer.at));
-      return;
-    case "reset":
-      if (answer.reply) {
-        begin(response, streamed);
-        const body = cutBody(answer.reply, streamed, "middle");
-        await new Promise<void>((resolve) => response.write(body, () => resolve()));
-        // What is on its way arrives first.
-        await setTimeout(20);
-      }
-      response.destroy();
-      return;
-    case "silence":
-      return;
-    case "garbage":
-      response.writeHead(200, { "content-type": "text/html" });
-      response.end("<html>It works!</html>\n\n");
-      return;
     case "json":
-      begin(response, false);
+      formOf(response, false).begin();
       response.end(JSON.stringify(answer.body));
       return;
     case "frames":
-      begin(response, true);
+      formOf(response, true).begin();
       for (const each of answer.frames) response.write(frame(each));
       if (answer.behind !== "silence") response.end(answer.behind);
       return;
+    default:
+      await answerWith(response, answer, formOf(response, streamed));
   }
 };
-
-interface Refusal {
-  readonly status: number;
-  readonly message: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
 
 const refuse = (response: ServerResponse, { status, message, headers }: Refusal): void => {
   const type = ERROR_TYPES[status];
@@ -188,26 +148,22 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   503: "ServiceUnavailableException",
 };
 
-const begin = (response: ServerResponse, streamed: boolean): void => {
-  const type = streamed ? "application/vnd.amazon.eventstream" : "application/json";
-  response.writeHead(200, headersOf(type));
-};
+const formOf = (response: ServerResponse, streamed: boolean): Form => ({
+  begin: () => {
+    const type = streamed ? "application/vnd.amazon.eventstream" : "application/json";
+    response.writeHead(200, headersOf(type));
+  },
+  whole: (reply) => {
+    if (!streamed) return Buffer.from(replyBody(reply));
+    const { told, last, behind } = replyEvents(reply);
+    return Buffer.concat([...told, last, ...behind].map(frame));
+  },
+  cut: (reply, at) => {
+    if (!streamed) return cutBytes(Buffer.from(replyBody(reply)), at);
+    const { told } = replyEvents(reply);
+    return Buffer.concat(told.slice(0, cutCount(told.length, at)).map(frame));
+  },
+  refuse: (refusal) => refuse(response, refusal),
+});
 
 const headersOf = (type: string) => ({ "content-type": type, "x-amzn-requestid": randomUUID() });
-
-const wholeBody = (reply: WireReply, streamed: boolean): Buffer => {
-  if (!streamed) return Buffer.from(replyBody(reply));
-  const { told, last, behind } = replyEvents(reply);
-  return Buffer.concat([...told, last, ...behind].map(frame));
-};
-
-/** Streams are cut between two events: each that came is whole. */
-const cutBody = (reply: WireReply, streamed: boolean, at: "middle" | "end mark"): Buffer => {
-  if (!streamed) {
-    const body = Buffer.from(replyBody(reply));
-    return body.subarray(0, at === "middle" ? body.length / 2 : -1);
-  }
-  const { told } = replyEvents(reply);
-  const count = at === "middle" ? Math.ceil((told.length + 1) / 2) : told.length;
-  return Buffer.concat(told.slice(0, count).map(frame));
-};
