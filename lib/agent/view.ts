@@ -86,10 +86,11 @@ const sizeOf = ({ content, toolCalls }: Message): number =>
     Buffer.byteLength(content),
   );
 
-/** A model may use an id once more in a later turn, and providers take each only once. */
+/** A model may use an id once more in a later turn, or none at all, and providers take each only once. */
 const unusedId = (used: Set<string>, id: string): string => {
-  let own = id;
-  for (let n = 2; used.has(own); n++) own = `${id}_${n}`;
+  const base = id.trim() === "" ? "call" : id;
+  let own = base;
+  for (let n = 2; used.has(own); n++) own = `${base}_${n}`;
   used.add(own);
   return own;
 };

@@ -113,6 +113,14 @@ describe("what the model is shown", () => {
     ]);
   });
 
+  test("of calls without an id has one of its own", () => {
+    expect(modelView([asks("", " "), toolMessage(" ", "2"), toolMessage("", "1")])).toStrictEqual([
+      asks("call", "call_2"),
+      toolMessage("call", "1"),
+      toolMessage("call_2", "2"),
+    ]);
+  });
+
   test("of ids that a later turn uses again are new ones, calls and results alike", () => {
     const turn = [userMessage("hi"), asks("a", "b"), toolMessage("a", "1"), toolMessage("b", "2")];
     const taken = [userMessage("hi"), asks("a_2"), toolMessage("a_2", "3")];

@@ -5,15 +5,18 @@ import { bedrockModel } from "../../lib/models/bedrock.ts";
 import { Session } from "../../lib/session/session.ts";
 import { bedrockScene, FIVE, SETTINGS } from "./bedrock/scene.ts";
 import { ASKED, modelContract, signalOf } from "./contract.ts";
-import { providerContract } from "./provider-contract.ts";
+import { historiesContract } from "./histories-contract.ts";
+import { type Provider, providerContract } from "./provider-contract.ts";
 import { bedrockServer } from "./wire-bedrock.ts";
 
-providerContract("Bedrock", {
+const provider: Provider = {
   open: bedrockServer,
   model: ({ url }, retries) => bedrockModel({ ...SETTINGS, endpoint: url, ...retries }),
   reasons: true,
   argumentsAreText: "streamed",
-});
+};
+providerContract("Bedrock", provider);
+historiesContract("Bedrock", provider);
 
 const { server, model } = bedrockScene();
 

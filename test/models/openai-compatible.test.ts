@@ -10,20 +10,23 @@ import {
 } from "../../lib/models/openai-compatible.ts";
 import { assistantMessage, type Message, toolMessage } from "../../lib/session/message.ts";
 import { ASKED, modelContract, signalOf } from "./contract.ts";
+import { historiesContract } from "./histories-contract.ts";
 import { event, replyEvents } from "./openai/bodies.ts";
-import { providerContract, SECRET } from "./provider-contract.ts";
+import { type Provider, providerContract, SECRET } from "./provider-contract.ts";
 import type { WireAnswer } from "./wire.ts";
 import { type OpenAIServer, openaiServer } from "./wire-openai.ts";
 
 const noWait = { sleep: async () => {} };
 
-providerContract("an OpenAI-compatible server", {
+const provider: Provider = {
   open: openaiServer,
   model: ({ url }, retries) =>
     openaiCompatibleModel({ baseUrl: url, modelId: "tiny", apiKey: SECRET, ...retries }),
   reasons: true,
   argumentsAreText: true,
-});
+};
+providerContract("an OpenAI-compatible server", provider);
+historiesContract("an OpenAI-compatible server", provider);
 
 describe("an OpenAI-compatible server", () => {
   let server: OpenAIServer;

@@ -3,13 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Model, ModelReply, ToolSpec } from "../../lib/agent/model.ts";
 import { ProviderError } from "../../lib/models/errors.ts";
 import type { RetryOptions } from "../../lib/models/retry.ts";
-import {
-  assistantMessage,
-  type Message,
-  systemMessage,
-  toolMessage,
-  userMessage,
-} from "../../lib/session/message.ts";
+import { type Message, systemMessage, toolMessage } from "../../lib/session/message.ts";
 import { ASKED, signalOf } from "./contract.ts";
 import type { WireAnswer, WireReply, WireServer } from "./wire.ts";
 
@@ -25,7 +19,7 @@ export interface Provider {
 
 export const SECRET = "sk-of-ann-0123456789";
 
-const TOOLS: readonly ToolSpec[] = [
+export const TOOLS: readonly ToolSpec[] = [
   {
     name: "add",
     description: "a plus b",
@@ -311,33 +305,6 @@ export const providerContract = (name: string, provider: Provider): void => {
       expect([restarts, pieces.join("")]).toEqual([1, "five"]);
       const { error } = await ask([cut, cut, cut, cut], { streamed: true });
       expect(error).toBeInstanceOf(ProviderError);
-    });
-
-    test("sends whole histories as the provider wants them", async () => {
-      const call = (id: string, args: unknown) => ({ id, name: "add", arguments: args as never });
-      const messages: Message[] = [
-        systemMessage("Be kind."),
-        userMessage("first"),
-        assistantMessage("", [call("a", { a: 1, b: 2 }), call("b", "not json")]),
-        toolMessage("a", "3"),
-        toolMessage("b", ""),
-        assistantMessage("three"),
-        userMessage(""),
-        assistantMessage(""),
-        userMessage("second"),
-        userMessage("and more"),
-        assistantMessage("fine"),
-        userMessage("third"),
-      ];
-      const { reply, error, requests } = await ask([OK], { messages });
-      expect(error).toBeUndefined();
-      expect(reply?.message.content).toBe("five");
-      const sent = requests[0]?.messages ?? [];
-      expect(sent.filter(({ role }) => role === "tool")).toMatchObject([
-        { id: "a", text: "3" },
-        { id: "b" },
-      ]);
-      expect(JSON.stringify(sent)).toContain("not json");
     });
 
     test("many calls at once don't mix", async () => {

@@ -1,28 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { modelView } from "../../../lib/agent/view.ts";
-import { userMessage } from "../../../lib/session/message.ts";
-import { anyWholeMessage } from "../../session/arbitraries.ts";
 import { checkedRequest, Refused } from "./rules.ts";
-import { bedrockScene } from "./scene.ts";
-
-const { ask, model } = bedrockScene();
-
-test("every history that a model is shown is one that Converse takes", async () => {
-  const { provider } = model();
-  await fc.assert(
-    fc.asyncProperty(fc.array(anyWholeMessage, { maxLength: 12 }), async (history) => {
-      const own = history.map((message) =>
-        message.providerData && provider
-          ? { ...message, providerData: { ...message.providerData, provider } }
-          : message,
-      );
-      const messages = modelView([...own, userMessage("and?")], { provider });
-      expect((await ask({ messages })).message.content).toBe("five");
-    }),
-    { numRuns: 200 },
-  );
-});
 
 /** What keeps the server from taking what Bedrock would refuse. */
 describe("the server refuses", () => {
