@@ -10,5 +10,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // What is waited for happens; on a busy machine it takes its time.
+    expect: { poll: { timeout: 10_000 } },
   },
 });
