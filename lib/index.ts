@@ -10,6 +10,7 @@ export {
 export type { Journal } from "./agent/journal.ts";
 export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
 export type { Step } from "./agent/steps.ts";
+export { type Summarize, type SummaryRequest, summaryBy } from "./agent/summary.ts";
 export {
   type Effect,
   type Tool,

@@ -93,10 +93,13 @@ export class Agent {
     this.model = model;
     this.tools = new Map(tools.map((tool) => [tool.spec.name, tool]));
     this.system = system;
-    for (const [bound, value] of Object.entries(window ?? {})) {
+    for (const bound of ["turns", "bytes"] as const) {
+      const value = window?.[bound] ?? 0;
       if (!Number.isSafeInteger(value) || value < 0)
         throw new TypeError(`window.${bound} must be a whole number, 0 or more`);
     }
+    if (window?.summarize && !window.turns)
+      throw new TypeError("window.summarize needs window.turns, 1 or more");
     this.maxSteps = maxSteps;
     this.window = window;
   }

@@ -6,6 +6,7 @@ import {
   withoutProviderData,
 } from "../session/message.ts";
 import { INTERRUPTED } from "./results.ts";
+import type { Summarize } from "./summary.ts";
 
 /** What the model is shown of the history before the present turn: the newest turns that fit both bounds. */
 export interface Window {
@@ -13,7 +14,16 @@ export interface Window {
   readonly turns?: number;
   /** So many UTF-8 bytes of text and arguments at most; English has about four to a token. */
   readonly bytes?: number;
+  /**
+   * Stands for what `turns` leaves out, behind the system prompt. It is made once in so many turns, so
+   * between `turns` and twice as many are shown.
+   */
+  readonly summarize?: Summarize;
 }
+
+/** How many turns are shown at most. */
+export const shownTurns = ({ turns, summarize }: Window): number | undefined =>
+  turns !== undefined && summarize ? 2 * turns : turns;
 
 export interface ViewOptions {
   readonly window?: Window | undefined;
@@ -55,10 +65,9 @@ export const modelView = (
 };
 
 /** A window begins with a user message, so that it never cuts between a call and its result. */
-const windowed = (
-  messages: readonly Message[],
-  { turns = Number.POSITIVE_INFINITY, bytes = Number.POSITIVE_INFINITY }: Window,
-): readonly Message[] => {
+const windowed = (messages: readonly Message[], window: Window): readonly Message[] => {
+  const turns = shownTurns(window) ?? Number.POSITIVE_INFINITY;
+  const { bytes = Number.POSITIVE_INFINITY } = window;
   if (turns === Number.POSITIVE_INFINITY && bytes === Number.POSITIVE_INFINITY) return messages;
   const starts = messages.flatMap(({ role }, at) => (role === "user" ? [at] : []));
   const present = Math.max(0, starts.length - 1);

@@ -53,6 +53,10 @@ export interface SessionStore {
    * them from HEAD.
    */
   seal(head: Head): Promise<Sealed>;
+  /** The newest summary of the session's older turns; one that was just saved may be missing. */
+  summary(head: Head): Promise<Summary | undefined>;
+  /** The first one of those turns stands. */
+  saveSummary(head: Head, summary: Summary): Promise<void>;
   /** What became of a turn whose record left HEAD. Only turn ids that callers gave are kept. */
   findTurn(place: Incarnation, turnKey: string): Promise<RecentTurn | undefined>;
   /** Writes the history of a session that is to be created, and gives its HEAD for `create`. */
@@ -79,6 +83,13 @@ export interface TurnRange {
 export interface Sealed {
   /** The number of the first turn that isn't sealed. */
   readonly to: number;
+}
+
+/** Stands beside the history, and for a part of it where that isn't shown. */
+export interface Summary {
+  /** The number of the first turn that it doesn't cover. */
+  readonly to: number;
+  readonly text: string;
 }
 
 export interface Prepared {

@@ -1,4 +1,6 @@
 import type { Agent, RunResult } from "../agent/agent.ts";
+import { summaryMessage } from "../agent/summary.ts";
+import { shownTurns } from "../agent/view.ts";
 import { systemMessage } from "../session/message.ts";
 import { Session } from "../session/session.ts";
 import { formatTimestamp } from "../session/timestamp.ts";
@@ -12,6 +14,7 @@ import { newestTurns, readOpenTurn, readTurns, wholeHistory } from "./history.ts
 import type { Hold } from "./hold.ts";
 import { journalOn } from "./journal.ts";
 import { checkReplaceable, type TurnRequest } from "./request.ts";
+import { type Shown, summarized } from "./summary.ts";
 
 export interface StartedTurn {
   readonly request: TurnRequest;
@@ -53,29 +56,41 @@ export const executor =
     const { request, open } = turn;
     const { supersedes } = request;
     const { window } = agent;
+    const newest = window && shownTurns(window);
     const range =
-      window?.turns !== undefined && supersedes === undefined
-        ? newestTurns(head, window.turns)
+      newest !== undefined && supersedes === undefined
+        ? newestTurns(head, newest)
         : wholeHistory(head);
+    const { turns: kept = 0, summarize } = window ?? {};
+    const isSummarized = summarize && head.version - 1 > 2 * kept;
     const bytes = (head.counts.bytes * (range.to - range.from)) / Math.max(1, head.counts.turns);
     if (bytes > maxHistoryBytes) throw historyTooLarge(head, maxHistoryBytes);
     const restoring = [
       readTurns(store, head, { range, nowMs: clock.nowMs() }),
       keptSteps(store, head, clock.nowMs()),
       store.saveInput(head, request.input),
+      isSummarized ? store.summary(head) : Promise.resolve(undefined),
     ] as const;
     // Where one of them fails, the others must not go on behind the caller's back.
     await Promise.allSettled(restoring);
-    const [turns, steps] = await Promise.all(restoring);
+    const [turns, steps, , stored] = await Promise.all(restoring);
     if (supersedes !== undefined) checkReplaceable(supersedes, turns);
-    const visible = visibleMessages(turns, supersedes);
+    const nowMs = clock.nowMs();
+    const { from, summary }: Shown = isSummarized
+      ? await summarized({ store, head, turns: kept, summarize, known: stored, signal, nowMs })
+      : { from: range.from, summary: undefined };
+    const visible = visibleMessages(turns.slice(from - range.from), supersedes);
     // The session's own prompt lies before the window; the agent's stands in for it.
-    const isCut = range.from > 1 && agent.system !== "";
+    const isCut = from > 1 && agent.system !== "";
+    const system = [
+      ...(isCut ? [systemMessage(agent.system)] : []),
+      ...(summary === undefined ? [] : [summaryMessage(summary)]),
+    ];
     const session = new Session({
       sessionId: head.sessionId,
       createdAt: head.createdAt,
       metadata: head.metadata,
-      messages: isCut ? [systemMessage(agent.system), ...visible] : visible,
+      messages: [...system, ...visible],
     });
     const before = session.messages.length;
     const ready = known.then(() => signal.throwIfAborted());

@@ -9,6 +9,7 @@ import { holderContract } from "./holder-contract.ts";
 import { openTurnContract } from "./open-turn-contract.ts";
 import { sessionContract } from "./session-contract.ts";
 import { stepsContract } from "./steps-contract.ts";
+import { summaryContract } from "./summary-contract.ts";
 
 export const contracts: readonly ((name: string, open: () => Promise<SessionStore>) => void)[] = [
   sessionContract,
@@ -20,4 +21,5 @@ export const contracts: readonly ((name: string, open: () => Promise<SessionStor
   openTurnContract,
   displacedContract,
   displacedConditionsContract,
+  summaryContract,
 ];

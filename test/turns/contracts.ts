@@ -13,6 +13,7 @@ import { refusalsContract } from "./refusals-contract.ts";
 import { requestContract } from "./request-contract.ts";
 import { resumeContract } from "./resume-contract.ts";
 import { sessionsContract } from "./sessions-contract.ts";
+import { summaryContract } from "./summary-contract.ts";
 import { waitingContract } from "./waiting-contract.ts";
 
 export const contracts: readonly ((name: string, open: () => Promise<SessionStore>) => void)[] = [
@@ -30,4 +31,5 @@ export const contracts: readonly ((name: string, open: () => Promise<SessionStor
   displacingContract,
   cancelContract,
   refusalsContract,
+  summaryContract,
 ];

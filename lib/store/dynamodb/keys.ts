@@ -57,9 +57,17 @@ export const openPartKey = (
     `O#${short(place.incarnation)}#${padded(number)}#${name}#${String(index).padStart(4, "0")}`,
   );
 
+/** What stands for the turns before `to` where they aren't shown. */
+export const summaryKey = (place: Incarnation, to: number): Item =>
+  itemKey(place.key, summarySortKey(place, to));
+
+/** Those that cover no more than the turns before `to`. */
+export const summariesBefore = (place: Incarnation, to: number) =>
+  between(place.key, summarySortKey(place, 0), summarySortKey(place, to));
+
 /** Begins the sort keys of everything that belongs to an incarnation but its HEAD. */
 export const sortKeyPrefixes = (incarnation: string): readonly string[] =>
-  ["S", "T", "P", "O"].map((kind) => `${kind}#${short(incarnation)}#`);
+  ["S", "T", "P", "O", "C"].map((kind) => `${kind}#${short(incarnation)}#`);
 
 export const placeOf = ({ owner, sessionId, incarnation }: Head): Incarnation => ({
   key: { owner, sessionId },
@@ -71,6 +79,9 @@ export const afterHead = (head: Head): number => head.expiresAtSeconds + AFTER_H
 
 const segmentSortKey = ({ incarnation }: Incarnation, from: number): string =>
   `S#${short(incarnation)}#${padded(from)}`;
+
+const summarySortKey = ({ incarnation }: Incarnation, to: number): string =>
+  `C#${short(incarnation)}#${padded(to)}`;
 
 const partSortKey = ({ incarnation }: Incarnation, turn: number): string =>
   `P#${short(incarnation)}#${padded(turn)}`;

@@ -32,6 +32,7 @@ import { prepare } from "./prepare.ts";
 import { purge } from "./purge.ts";
 import { dynamoTable, type Table, type Written } from "./requests.ts";
 import { dynamoSegments, type SegmentsOptions } from "./segments.ts";
+import { dynamoSummaries } from "./summaries.ts";
 import type { Item } from "./table.ts";
 
 export interface DynamoSessionStoreOptions {
@@ -56,6 +57,7 @@ export const sessionStoreOn = (
 ): SessionStore => {
   const parts = dynamoParts(table, cacheBytes / 2);
   const openTurns = dynamoOpenTurns(table);
+  const summaries = dynamoSummaries(table);
   const segments = dynamoSegments(table, parts, { ...limits, cacheBytes: cacheBytes / 2 });
 
   return {
@@ -64,6 +66,8 @@ export const sessionStoreOn = (
     turns: segments.turns,
     seal: segments.seal,
     findTurn: segments.findTurn,
+    summary: summaries.summary,
+    saveSummary: summaries.saveSummary,
     prepare: (head, history) => prepare({ segments, parts }, head, history),
     list: (request) => listSessions(table, request),
     purge: (place) => purge(table, place),

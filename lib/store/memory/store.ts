@@ -2,7 +2,7 @@ import type { DoneTurn, TurnStep } from "../../session/turn.ts";
 import { turnBytes } from "../counts.ts";
 import { type Head, isAlive, type RecentTurn, type SessionKey } from "../head.ts";
 import { partitionKey } from "../keys.ts";
-import type { ClaimResult, Incarnation, Kept, SessionStore } from "../store.ts";
+import type { ClaimResult, Incarnation, Kept, SessionStore, Summary } from "../store.ts";
 import {
   type Change,
   checkpointed,
@@ -24,6 +24,8 @@ export const memorySessionStore = (): SessionStore => {
   /** By incarnation: what is sealed. */
   const sealedTurns = new Map<string, DoneTurn[]>();
   const records = new Map<string, Map<string, RecentTurn>>();
+  /** By incarnation, in the order of what they cover. */
+  const summaries = new Map<string, readonly Summary[]>();
   /** By incarnation: the input and the steps of its open turn. */
   const opened = new Map<string, { readonly input: string; readonly steps: readonly TurnStep[] }>();
 
@@ -95,6 +97,17 @@ export const memorySessionStore = (): SessionStore => {
       return { to: head.version };
     },
 
+    summary: async (head) =>
+      summaries.get(head.incarnation)?.findLast(({ to }) => to <= head.version),
+    saveSummary: async ({ incarnation }, summary) => {
+      const saved = summaries.get(incarnation) ?? [];
+      if (saved.some(({ to }) => to === summary.to)) return;
+      summaries.set(
+        incarnation,
+        [...saved, summary].toSorted((a, b) => a.to - b.to),
+      );
+    },
+
     findTurn: async ({ incarnation }, turnKey) => records.get(incarnation)?.get(turnKey),
 
     prepare: async (head, history) => {
@@ -126,6 +139,7 @@ export const memorySessionStore = (): SessionStore => {
     purge: async ({ incarnation }) => {
       sealedTurns.delete(incarnation);
       records.delete(incarnation);
+      summaries.delete(incarnation);
       opened.delete(incarnation);
     },
   };
