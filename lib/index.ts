@@ -1,12 +1,12 @@
 /** The public face. Model adapters have paths of their own: `oneturn/models/demo`. */
 export {
   Agent,
-  type AgentEvent,
   type AgentOptions,
   ModelFailedError,
   type RunOptions,
   type RunResult,
 } from "./agent/agent.ts";
+export type { AgentEvent } from "./agent/events.ts";
 export type { Journal } from "./agent/journal.ts";
 export type { Model, ModelCallOptions, ModelReply, ToolSpec, Usage } from "./agent/model.ts";
 export type { Step } from "./agent/steps.ts";

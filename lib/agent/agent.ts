@@ -4,24 +4,21 @@
  * An agent is configuration and holds nothing between turns, so one at module scope serves any
  * number of sessions at once. A turn that fails leaves its session as it was.
  */
-import { createHash, randomUUID } from "node:crypto";
-import { kindOf, toJsonObject, toJsonValue } from "../session/json.ts";
-import {
-  checkMessage,
-  type Message,
-  systemMessage,
-  type ToolCall,
-  userMessage,
-} from "../session/message.ts";
+import { randomUUID } from "node:crypto";
+import { kindOf } from "../session/json.ts";
+import { checkMessage, type Message, systemMessage, userMessage } from "../session/message.ts";
 import type { Session } from "../session/session.ts";
 import type { Finish } from "../session/turn.ts";
 import { unlessAborted } from "./abort.ts";
+import { type RunningStep, type RunningTurn, runCalls } from "./calls.ts";
+import { emitter, type Listener } from "./events.ts";
+import { unusedId } from "./ids.ts";
 import { type Journal, NO_JOURNAL } from "./journal.ts";
 import type { Model, ModelReply, Usage } from "./model.ts";
 import { reasonOf } from "./reason.ts";
-import { OUTCOME_UNKNOWN, resultMessages } from "./results.ts";
+import { resultMessages } from "./results.ts";
 import { finalText, type Step, stepsOf } from "./steps.ts";
-import { checkTools, type Effect, type Tool } from "./tool.ts";
+import { checkTools, type Tool } from "./tool.ts";
 import { addUsage, NO_USAGE } from "./usage.ts";
 import { modelView, type Window } from "./view.ts";
 
@@ -40,7 +37,7 @@ export interface RunOptions {
   /** Aborts the turn: `runTurn` rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Watches the turn, and has no say in it: what it throws is dropped. Silent after `signal` aborts. */
-  readonly onEvent?: (event: AgentEvent) => void;
+  readonly onEvent?: Listener;
   /** Names the turn to its tools. A random one by default. */
   readonly turnId?: string;
   /** Keeps the turn's steps, and brings those of earlier tries. */
@@ -61,13 +58,6 @@ export interface RunResult {
   /** Summed over the turn's model calls; 0 where the model tells none. */
   readonly usage: Usage;
 }
-
-export type AgentEvent =
-  /** Once more for a step whose model call is tried again: its text so far is void. */
-  | { readonly type: "step.started"; readonly index: number }
-  | { readonly type: "text.delta"; readonly delta: string }
-  | { readonly type: "tool.called"; readonly call: ToolCall }
-  | { readonly type: "tool.returned"; readonly call: ToolCall; readonly result: string };
 
 /** The model gave no usable reply; `cause` says why. The session is as it was. */
 export class ModelFailedError extends Error {
@@ -117,7 +107,6 @@ export class Agent {
       turnId: options.turnId ?? randomUUID(),
       scope: options.idempotencyScope ?? session.sessionId,
       signal,
-      isWatched: options.onEvent !== undefined,
       emit: emitter(options.onEvent, signal),
       journal: options.journal ?? NO_JOURNAL,
       fence: options.fence ?? 0,
@@ -133,16 +122,17 @@ export class Agent {
     const maxSteps = Math.max(this.maxSteps, turn.journal.steps.length);
 
     for (let index = 0; index < maxSteps && finish !== "final"; index++) {
+      const step = { ...turn, index };
       turn.emit({ type: "step.started", index });
       const kept = turn.journal.steps[index];
-      const reply = kept ?? (await this.#ask(messages, turn, index));
+      const reply = kept ?? (await this.#ask(messages, step, options.onEvent));
       usage = addUsage(usage, reply.usage);
       messages.push(reply.message);
       await unlessAborted(saved, signal);
       if (reply.message.toolCalls.length === 0) {
         finish = "final";
       } else {
-        const results = await this.#runStep(reply, turn, index);
+        const results = await runCalls(this.tools, reply, step);
         saved = turn.journal.finish(index, results);
         // What it rejects with is met where it is awaited, which may be never.
         saved.catch(() => {});
@@ -166,11 +156,11 @@ export class Agent {
 
   async #ask(
     messages: readonly Message[],
-    { signal, emit, isWatched }: RunningTurn,
-    index: number,
+    { signal, emit, index }: RunningStep,
+    listener: Listener | undefined,
   ): Promise<ModelReply> {
     signal.throwIfAborted();
-    const watch = isWatched
+    const watch = listener
       ? {
           onText: (delta: string) => emit({ type: "text.delta", delta }),
           onRestart: () => emit({ type: "step.started", index }),
@@ -193,114 +183,15 @@ export class Agent {
       throw new ModelFailedError(`the model failed: ${reasonOf(cause)}`, { cause });
     }
   }
-
-  /** The results of a step's calls; null for those that were still running when the turn was aborted. */
-  async #runStep(
-    { message, usage }: ModelReply,
-    turn: RunningTurn,
-    index: number,
-  ): Promise<(string | null)[]> {
-    const { journal } = turn;
-    const calls = message.toolCalls;
-    const kept = journal.steps[index]?.results;
-    if (!kept) {
-      const effects = calls.some(({ name }) => this.#effectOf(name) !== "none");
-      const step = { message, usage: addUsage(NO_USAGE, usage), results: calls.map(() => null) };
-      await unlessAborted(journal.begin(step, effects), turn.signal);
-    }
-    turn.signal.throwIfAborted();
-    const results: (string | null)[] = calls.map((_, at) => kept?.[at] ?? null);
-    let running = calls.length;
-    await Promise.all(
-      calls.map(async (call, at) => {
-        const known = kept && (kept[at] ?? this.#unknown(call));
-        results[at] = await this.#call(call, turn, { place: [index, at], known });
-        running--;
-        const isNews = known === undefined && this.#effectOf(call.name) !== "none";
-        if (isNews && running > 0) journal.progress(index, [...results]);
-      }),
-    );
-    return results;
-  }
-
-  #effectOf(name: string): Effect {
-    return this.tools.get(name)?.effect ?? "none";
-  }
-
-  /** A call that an earlier try began, and of which nobody knows the end. */
-  #unknown({ name }: ToolCall): string | undefined {
-    // A tool that isn't there any more was there when the call was begun.
-    const effect = this.tools.get(name)?.effect ?? "once";
-    return effect === "once" ? OUTCOME_UNKNOWN : undefined;
-  }
-
-  /** Whatever goes wrong in a tool is a result that the model can act on. */
-  async #call(
-    call: ToolCall,
-    turn: RunningTurn,
-    {
-      place,
-      known,
-    }: { readonly place: readonly [number, number]; readonly known?: string | undefined },
-  ): Promise<string | null> {
-    const { session, turnId, signal, emit, fence } = turn;
-    if (known === undefined) turn.journal.check();
-    emit({ type: "tool.called", call });
-    const tool = this.tools.get(call.name);
-    const context = {
-      idempotencyKey: createHash("sha256")
-        .update(JSON.stringify([turn.scope, turnId, ...place, call.name, call.arguments]))
-        .digest("hex"),
-      sessionId: session.sessionId,
-      turnId,
-      fence,
-      signal,
-      metadata: toJsonObject(session.metadata),
-    };
-    // A copy: what a tool does to its arguments must not change the history.
-    const run = async () =>
-      tool ? tool.call(toJsonValue(call.arguments), context) : this.#noSuchTool(call);
-    const result = known ?? (await unlessAborted(run(), signal).catch(() => null));
-    if (result !== null) emit({ type: "tool.returned", call, result });
-    return result;
-  }
-
-  #noSuchTool({ name }: ToolCall): string {
-    const names = [...this.tools.keys()].join(", ") || "none";
-    return `error: there is no tool named ${JSON.stringify(name)}; there are: ${names}`;
-  }
 }
 
 /** A call without an id of its own couldn't be answered: it gets one. */
 const withIds = (message: Message): Message => {
-  const used = new Set([""]);
-  const calls = message.toolCalls.map((call) => {
-    const id = used.has(call.id) ? `call_${randomUUID()}` : call.id;
-    used.add(id);
-    return { ...call, id };
-  });
+  const used = new Set<string>();
+  const calls = message.toolCalls.map((call) => ({ ...call, id: unusedId(used, call.id) }));
   if (calls.every(({ id }, index) => id === message.toolCalls[index]?.id)) return message;
   return checkMessage({ ...message, toolCalls: calls });
 };
 
 const isReply = (reply: unknown): reply is ModelReply =>
   typeof reply === "object" && reply !== null;
-
-interface RunningTurn {
-  readonly session: Session;
-  readonly turnId: string;
-  readonly scope: string;
-  readonly signal: AbortSignal;
-  readonly isWatched: boolean;
-  readonly emit: (event: AgentEvent) => void;
-  readonly journal: Journal;
-  readonly fence: number;
-}
-
-// The async function catches what a listener throws, and what an async listener rejects with.
-const emitter =
-  (listen: RunOptions["onEvent"], signal: AbortSignal): RunningTurn["emit"] =>
-  (event) => {
-    if (!listen || signal.aborted) return;
-    (async () => listen(event))().catch(() => {});
-  };

@@ -5,6 +5,7 @@ import {
   toolMessage,
   withoutProviderData,
 } from "../session/message.ts";
+import { unusedId } from "./ids.ts";
 import { INTERRUPTED } from "./results.ts";
 import type { Summarize } from "./summary.ts";
 
@@ -94,15 +95,6 @@ const sizeOf = ({ content, toolCalls }: Message): number =>
     (sum, call) => sum + Buffer.byteLength(JSON.stringify(call)),
     Buffer.byteLength(content),
   );
-
-/** A model may use an id once more in a later turn, or none at all, and providers take each only once. */
-const unusedId = (used: Set<string>, id: string): string => {
-  const base = id.trim() === "" ? "call" : id;
-  let own = base;
-  for (let n = 2; used.has(own); n++) own = `${base}_${n}`;
-  used.add(own);
-  return own;
-};
 
 const renamed = (
   message: Message,

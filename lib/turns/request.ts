@@ -1,4 +1,4 @@
-import type { AgentEvent } from "../agent/agent.ts";
+import type { AgentEvent } from "../agent/events.ts";
 import { invalid } from "../session/invalid.ts";
 import { kindOf } from "../session/json.ts";
 import { checkSessionId } from "../session/session.ts";

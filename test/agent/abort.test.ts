@@ -1,7 +1,8 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { Agent, type AgentEvent } from "../../lib/agent/agent.ts";
+import { Agent } from "../../lib/agent/agent.ts";
+import type { AgentEvent } from "../../lib/agent/events.ts";
 import { tool } from "../../lib/agent/tool.ts";
 import { assistantMessage, userMessage } from "../../lib/session/message.ts";
 import { Session } from "../../lib/session/session.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Agent, type AgentEvent } from "../../lib/agent/agent.ts";
+import { Agent } from "../../lib/agent/agent.ts";
+import type { AgentEvent } from "../../lib/agent/events.ts";
 import { assistantMessage } from "../../lib/session/message.ts";
 import { Session } from "../../lib/session/session.ts";
 import { scriptedModel } from "../support/models.ts";

@@ -70,6 +70,20 @@ const answer = assistantMessage("done");
 const contents = ({ messages }: Session) => messages.map(({ content }) => content);
 
 describe("an agent with a journal", () => {
+  test("tells of each tool with an effect that ends while another one runs, and of no other", async () => {
+    const told: unknown[] = [];
+    const progress: Journal["progress"] = (...progressed) => void told.push(progressed);
+    const calls = [call("a", "read"), call("b", "pay"), call("c", "put")];
+    const { run } = start([assistantMessage("", calls), answer], { progress });
+    await run();
+    expect(told).toEqual([[0, [expect.any(String), expect.any(String), null]]]);
+
+    told.length = 0;
+    const kept = step(calls, [null, null, "put done"]);
+    await start([answer], { progress, steps: [kept] }).run();
+    expect(told).toEqual([]);
+  });
+
   test("begins each step before its tools, checks before each of them, and finishes it before the model is asked again", async () => {
     const { run, happened } = start([
       assistantMessage("", [call("a", "read"), call("b", "pay")]),

@@ -113,6 +113,13 @@ describe("what the model is shown", () => {
     ]);
   });
 
+  test("freezes nothing that isn't the history's own", () => {
+    const args = { list: [1] };
+    const calls = [{ id: "a", name: "add", arguments: args }];
+    modelView([assistantMessage("", calls, { provider: "x:1", data: {} })], { provider: "x:2" });
+    expect([Object.isFrozen(args), Object.isFrozen(calls)]).toEqual([false, false]);
+  });
+
   test("of calls without an id has one of its own", () => {
     expect(modelView([asks("", " "), toolMessage(" ", "2"), toolMessage("", "1")])).toStrictEqual([
       asks("call", "call_2"),

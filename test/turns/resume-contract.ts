@@ -1,6 +1,7 @@
 /** What holds on every store of turns that go on where an earlier try of them ended. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { type AgentEvent, ModelFailedError } from "../../lib/agent/agent.ts";
+import { ModelFailedError } from "../../lib/agent/agent.ts";
+import type { AgentEvent } from "../../lib/agent/events.ts";
 import { OUTCOME_UNKNOWN } from "../../lib/agent/results.ts";
 import type { SessionStore } from "../../lib/store/store.ts";
 import { TurnIdReusedError } from "../../lib/turns/errors.ts";

@@ -10,11 +10,11 @@ import type {
   LanguageModelV4FinishReason,
   LanguageModelV4Usage,
 } from "@ai-sdk/provider";
+import { idsOf, unusedId } from "../../agent/ids.ts";
 import type { ModelReply, Usage } from "../../agent/model.ts";
 import { toJsonObject } from "../../session/json.ts";
 import { assistantMessage, type Message } from "../../session/message.ts";
 import { argumentsFrom } from "../arguments.ts";
-import { idsBeside } from "../ids.ts";
 import { dataOf, type Part, type PartOptions } from "./parts.ts";
 
 export type Content = LanguageModelV2Content | LanguageModelV3Content | LanguageModelV4Content;
@@ -40,8 +40,8 @@ export const replyFrom = (
   asked: readonly Message[],
   provider: string,
 ): ModelReply => {
-  const idFor = idsBeside(asked);
-  const parts = content.flatMap((part) => partFrom(part, idFor));
+  const used = idsOf(asked);
+  const parts = content.flatMap((part) => partFrom(part, used));
   const text = parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("");
   const calls = parts.flatMap((part) => (part.kind === "call" ? [part.call] : []));
   const data = dataOf(parts);
@@ -72,7 +72,7 @@ export const finishFrom = (reason: FinishReason): Finish => {
   };
 };
 
-const partFrom = (part: Content, idFor: (id: string) => string): Part[] => {
+const partFrom = (part: Content, used: Set<string>): Part[] => {
   if (part.type !== "text" && part.type !== "reasoning" && part.type !== "tool-call") return [];
   const options = optionsFrom(part.providerMetadata);
   if (part.type === "tool-call") {
@@ -81,7 +81,7 @@ const partFrom = (part: Content, idFor: (id: string) => string): Part[] => {
     return [
       {
         kind: "call",
-        call: { id: idFor(toolCallId), name, arguments: argumentsFrom(input) },
+        call: { id: unusedId(used, toolCallId), name, arguments: argumentsFrom(input) },
         options,
       },
     ];

@@ -1,9 +1,9 @@
 /** What Converse answered, as a reply. */
 import type { ContentBlock, ConverseCommandOutput } from "@aws-sdk/client-bedrock-runtime";
+import { idsOf, unusedId } from "../../agent/ids.ts";
 import type { ModelReply, Usage } from "../../agent/model.ts";
 import { assistantMessage, type Message } from "../../session/message.ts";
 import { argumentsFrom } from "../arguments.ts";
-import { idsBeside } from "../ids.ts";
 import { type Block, dataOf } from "./blocks.ts";
 
 /** The same of an answer at once and of a stream that came to its end. */
@@ -36,10 +36,10 @@ export const replyFrom = (
   asked: readonly Message[],
   provider: string,
 ): ModelReply => {
-  const idFor = idsBeside(asked);
+  const used = idsOf(asked);
   const text = blocks.map((block) => (block.kind === "text" ? block.text : "")).join("");
   const calls = blocks.flatMap((block) =>
-    block.kind === "call" ? [{ ...block.call, id: idFor(block.call.id) }] : [],
+    block.kind === "call" ? [{ ...block.call, id: unusedId(used, block.call.id) }] : [],
   );
   const data = dataOf(blocks);
   return {
