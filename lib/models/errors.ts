@@ -47,3 +47,7 @@ export const retryAfterMs = (
   const ms = /^\d+(\.\d+)?$/.test(header) ? Number(header) * 1000 : Date.parse(header) - nowMs;
   return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 };
+
+/** What an error may hold: it comes from anywhere. */
+export const fieldsOf = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,5 +1,6 @@
 /** What a model of the AI SDK threw, or its stream brought, as a `ProviderError` without a key in it. */
-import { isTransientStatus, ProviderError, retryAfterMs } from "../errors.ts";
+import { fieldsOf, isTransientStatus, ProviderError, retryAfterMs } from "../errors.ts";
+import { withoutSecrets } from "../secrets.ts";
 
 export interface ErrorContext {
   readonly provider: string;
@@ -80,8 +81,6 @@ const isBroken = (error: unknown): boolean => {
 const BROKEN_NAMES =
   /^(AbortError|TimeoutError|AI_(EmptyResponseBody|InvalidResponseData|JSONParse|TypeValidation|NoContentGenerated)Error)$/;
 
-const MAX_TEXT = 500;
-
 const textOf = (error: unknown, status: number | undefined): string => {
   // Providers like to quote the key that they refuse.
   if (status === 401) return "the credentials were refused";
@@ -92,29 +91,8 @@ const textOf = (error: unknown, status: number | undefined): string => {
   }
   const text = typeof error === "string" ? error : message;
   if (typeof text !== "string" || text.trim() === "") return "no reason given";
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT).toWellFormed()}…` : text;
+  return text;
 };
-
-/** A word is hidden where it shares so many letters with a secret: some providers quote a part of it. */
-const SHARED = 6;
-
-const withoutSecrets = (text: string, secrets: readonly string[]): string => {
-  const runs = secrets.flatMap((secret) =>
-    secret.length <= SHARED
-      ? [secret]
-      : Array.from({ length: secret.length - SHARED + 1 }, (_, at) =>
-          secret.slice(at, at + SHARED),
-        ),
-  );
-  return text
-    .replaceAll(/\S+/g, (word) => (runs.some((run) => word.includes(run)) ? HIDDEN : word))
-    .replaceAll(KEY, HIDDEN);
-};
-
-const HIDDEN = "[hidden]";
-
-/** As keys of well-known services look, where the secrets aren't known. */
-const KEY = /\b(?:(?:sk|pk|rk|gsk|xai|hf|ghp)[-_]|AIza|AKIA|eyJ|Bearer\s)[\w.*…/+=-]{4,}/g;
 
 const lowerCased = (headers: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(
@@ -122,6 +100,3 @@ const lowerCased = (headers: Record<string, unknown>): Record<string, string> =>
       typeof value === "string" ? [[name.toLowerCase(), value]] : [],
     ),
   );
-
-const fieldsOf = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,5 +1,6 @@
 /** What the SDK threw, as a `ProviderError` without a key in it. */
-import { isTransientStatus, ProviderError, retryAfterMs } from "../errors.ts";
+import { fieldsOf, isTransientStatus, ProviderError, retryAfterMs } from "../errors.ts";
+import { withoutSecrets } from "../secrets.ts";
 
 export interface ErrorContext {
   readonly provider: string;
@@ -60,8 +61,6 @@ const REFUSED = /^(Validation|AccessDenied|ResourceNotFound|ServiceQuotaExceeded
 const BROKEN =
   /^(E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN|PROTO)|HPE_|ERR_HTTP2_|ERR_STREAM_PREMATURE)/;
 
-const MAX_TEXT = 500;
-
 /** Of several lines the first: where a signature is refused, the others quote signed headers. */
 const textOf = (error: unknown, isInAnswer: boolean): string => {
   const { name, message } = fieldsOf(error);
@@ -74,22 +73,5 @@ const textOf = (error: unknown, isInAnswer: boolean): string => {
   return typeof name === "string" && /^\w+Exception$/.test(name) ? `${name}: ${text}` : text;
 };
 
-const withoutSecrets = (text: string, secrets: readonly string[]): string => {
-  const hidden = secrets
-    .filter((secret) => secret !== "")
-    .toSorted((one, other) => other.length - one.length)
-    .reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text)
-    .replaceAll(KEY, HIDDEN);
-  return hidden.length > MAX_TEXT ? `${hidden.slice(0, MAX_TEXT).toWellFormed()}…` : hidden;
-};
-
-const HIDDEN = "[hidden]";
-
-/** As AWS's keys look, where the secrets aren't known. */
-const KEY = /\b(?:AKIA|ASIA|ABSK|bedrock-api-key-|Bearer\s|Signature=)[\w+/=-]{8,}/g;
-
 const textIn = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;
-
-const fieldsOf = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
