@@ -109,7 +109,7 @@ export const wholeMessageToJson = (message: Message): MessageJson => {
 
 /** As another provider may see it. */
 export const withoutProviderData = ({ providerData: _data, ...message }: Message): Message =>
-  checked(message);
+  checkMessage(message);
 
 /**
  * Reads a message of a snapshot. `tool_calls` and `tool_call_id` may be left out where they are
