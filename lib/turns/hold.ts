@@ -47,8 +47,6 @@ export interface Hold {
   keep(kept: Kept): Promise<void>;
   /** @throws {TurnSupersededError} where the lease may have ended, and another runner may be at work */
   check(): void;
-  /** Aborts with `end`. */
-  readonly ended: AbortSignal;
   /** Lets the lease run out. Resolves when no write of this runner's is on its way. */
   end(): Promise<void>;
 }
@@ -120,7 +118,6 @@ export const holdClaim = (held: Held, options: HoldOptions): Hold => {
   return {
     held,
     isKept: () => isKept,
-    ended: ended.signal,
     keep: (kept) => afterLast(() => keep(kept)),
     check: () => {
       if (clock.monotonicMs() >= safeUntilMs) throw lost();

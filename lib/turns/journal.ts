@@ -42,17 +42,16 @@ export const journalOn = ({ hold, clock, steps, ready }: JournalOptions): Journa
     },
     check: hold.check,
     progress: (index, results) => {
-      if (index >= kept || hold.ended.aborted) return;
       if (late) {
         late.results = results;
         return;
       }
       const waiting = { results, ended: new AbortController() };
       late = waiting;
-      // A step that breaks off has no finish.
-      const ended = AbortSignal.any([waiting.ended.signal, hold.ended]);
-      void clock.sleep(PROGRESS_MS, ended).then(async () => {
-        if (ended.aborted) return;
+      const { signal } = waiting.ended;
+      // Every step in which a tool has ended is finished, also where its turn has to end.
+      void clock.sleep(PROGRESS_MS, signal).then(async () => {
+        if (signal.aborted) return;
         late = undefined;
         // What it rejects with is met by the write behind it, or has ended the turn already.
         await store(index, waiting.results).catch(() => {});

@@ -58,6 +58,7 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
   const firstMs = clock.monotonicMs();
   let waits = 0;
   let waitedFor: Busy | undefined;
+  /** Of the session, once it was seen alive. */
   let life: string | undefined;
   let claim = obtaining.claim();
   let next: Obtained | Tried = await plainClaim(store, claim, firstMs);
@@ -67,15 +68,10 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
     claim = obtaining.claim();
     const { seen } = next;
     const decision = decide(seen, claim);
-    if (decision.kind === "busy" && waitedFor === undefined) {
-      // HEAD may have forgotten the turn, and its result is there for whoever asks.
-      const ended = await endedLongAgo(obtaining, claim, decision.head);
-      if (ended) return ended;
-    }
+    const present = decision.kind === "absent" ? undefined : seen?.incarnation;
+    if (life !== undefined && present !== life) throw new SessionNotFoundError(claim.key.sessionId);
+    life = present;
     if (decision.kind === "busy") waitedFor = decision;
-    if (decision.kind === "absent" && life !== undefined)
-      throw new SessionNotFoundError(claim.key.sessionId);
-    if (decision.kind !== "absent") life = seen?.incarnation;
     if (signal.aborted && decision.kind !== "mine") {
       const isOver = signal.reason instanceof TurnTimeoutError;
       throw isOver && waitedFor ? busy(waitedFor, clock) : signal.reason;
@@ -104,14 +100,24 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
       case "left":
         next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });
         break;
-      case "busy":
-        if (obtaining.onBusy === "wait") next = await wait(obtaining, decision, waits++);
-        else if (obtaining.onBusy === "reject" || decision.same) throw busy(decision, clock);
-        else next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });
+      case "busy": {
+        const isPushed = !decision.same && PUSHING.has(obtaining.onBusy);
+        if (isPushed) {
+          next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });
+          break;
+        }
+        // HEAD may have forgotten the turn, and its result is there for whoever asks.
+        const ended = waits === 0 && (await endedLongAgo(obtaining, claim, decision.head));
+        if (ended) return ended;
+        if (obtaining.onBusy !== "wait") throw busy(decision, clock);
+        next = await wait(obtaining, decision, waits++);
+      }
     }
   }
   return next;
 };
+
+const PUSHING: ReadonlySet<OnBusy> = new Set(["interrupt", "rollback"]);
 
 /** Not granted: what was seen there instead. */
 interface Refused {

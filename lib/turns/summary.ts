@@ -57,7 +57,7 @@ const summaryText = async (
     const isOne = typeof text === "string" && text.trim() !== "";
     return isOne && Buffer.byteLength(text) <= MAX_SUMMARY_BYTES ? text.toWellFormed() : undefined;
   } catch {
-    signal.throwIfAborted();
+    // A turn that has to end meets its signal at its next step.
     return undefined;
   }
 };

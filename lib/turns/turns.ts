@@ -16,7 +16,7 @@ import { type Clock, cryptoRandom, type RandomBytes, randomId, systemClock } fro
 import { commit, endOf, release, resultOf } from "./commit.ts";
 import { interrupted } from "./displaced.ts";
 import { TurnIdReusedError, TurnSupersededError, TurnTimeoutError } from "./errors.ts";
-import { executor, type StartedTurn } from "./execute.ts";
+import { executor } from "./execute.ts";
 import { fenceAfter, newHead } from "./head.ts";
 import { readOpenTurn, readTurns, sealedRecord, wholeHistory } from "./history.ts";
 import { ENDED, holdClaim, type LeaseOptions, leaseUntilMs } from "./hold.ts";
@@ -28,6 +28,7 @@ import {
   requestHash,
   type TurnRequest,
 } from "./request.ts";
+import type { StartedTurn } from "./restore.ts";
 import type { TurnResult } from "./result.ts";
 
 export interface TurnsOptions {

@@ -109,6 +109,26 @@ export const refusalsContract = (name: string, open: () => Promise<SessionStore>
       },
     );
 
+    test.each(["interrupt", "wait"] as const)(
+      "since its session was created anew meanwhile leaves the new one alone, with %s",
+      async (onBusy) => {
+        const it = await busyScene(store, { turnId: "a" });
+        const sessions = createSessions({ store, clock: it.clock });
+        const recreate = async (): Promise<void> => {
+          await sessions.delete(it.key);
+          await sessions.create(it.key);
+        };
+        const through: Partial<SessionStore> = {
+          read: (key) => recreate().then(() => store.read(key)),
+          takeOver: (write) => recreate().then(() => store.takeOver(write)),
+        };
+        const { run } = it.runner(through, { clock: systemClock });
+        const next = run({ ...it.key, turnId: "b", input: "and?", onBusy });
+        await expect(next).rejects.toThrow(SessionNotFoundError);
+        expect(await sessions.read(it.key)).toMatchObject({ version: 1, counts: { turns: 0 } });
+      },
+    );
+
     test("since its session is deleted while it waits begins no new one, nor does the very same turn", async () => {
       const it = await busyScene(store, { turnId: "a" });
       const sessions = createSessions({ store, clock: it.clock });

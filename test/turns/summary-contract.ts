@@ -1,7 +1,7 @@
 /** What holds on every store of turns whose agent sums up what its window leaves out. */
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Summarize, SummaryRequest } from "../../lib/agent/summary.ts";
-import { StoreUnavailableError } from "../../lib/store/errors.ts";
+import { StoreRefusedError, StoreUnavailableError } from "../../lib/store/errors.ts";
 import type { SessionStore } from "../../lib/store/store.ts";
 import { contents, type Scene, scene, steps, times } from "./scene.ts";
 
@@ -109,6 +109,15 @@ export const summaryContract = (name: string, open: () => Promise<SessionStore>)
       await run(it, [9, 9]);
       expect(it.asked).toHaveLength(2);
       expect(shown(it)).toMatchObject({ system: ["Be kind.", "[1 2 3 4 5]"] });
+    });
+
+    test("that the store refuses is an error", async () => {
+      const it = summing();
+      await run(it, [1, 7]);
+      const saveSummary: SessionStore["saveSummary"] = async () => {
+        throw new StoreRefusedError("no right to write");
+      };
+      await expect(run(it, [8, 8], { saveSummary })).rejects.toThrow(StoreRefusedError);
     });
 
     test("stands for the older turns also where one of the newer is done again", async () => {
