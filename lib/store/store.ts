@@ -135,6 +135,8 @@ export interface Claim {
   readonly turnKey: string;
   readonly claim: ClaimRecord;
   readonly open: OpenTurn;
+  /** Of the session that is meant, where it was seen before: not granted on another of its name. */
+  readonly incarnation?: string;
   readonly ifMatch?: IfMatch;
   readonly nowMs: number;
 }

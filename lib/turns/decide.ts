@@ -17,7 +17,7 @@ export type Decision =
   /** By the very same turn, or by another. */
   | { readonly kind: "busy"; readonly head: Head; readonly untilMs: number; readonly same: boolean }
   /** Nothing but a plain claim is needed. */
-  | { readonly kind: "free" }
+  | { readonly kind: "free"; readonly head: Head }
   | { readonly kind: "left"; readonly head: Head };
 
 export const decide = (seen: Head | undefined, wanted: Claim): Decision => {
@@ -38,5 +38,5 @@ export const decide = (seen: Head | undefined, wanted: Claim): Decision => {
     const same = claim.turnId === wanted.open.turnId;
     return { kind: "busy", head: seen, untilMs: claim.untilMs, same };
   }
-  return claim || (open && !isSame) ? { kind: "left", head: seen } : { kind: "free" };
+  return { kind: claim || (open && !isSame) ? "left" : "free", head: seen };
 };

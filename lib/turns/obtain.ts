@@ -95,7 +95,11 @@ export const obtain = async (obtaining: Obtaining): Promise<Obtained> => {
         next = await create(obtaining, claim, { over: seen, sinceMs });
         break;
       case "free":
-        next = await plainClaim(store, claim, sinceMs);
+        next = await plainClaim(
+          store,
+          { ...claim, incarnation: decision.head.incarnation },
+          sinceMs,
+        );
         break;
       case "left":
         next = await takeOver(obtaining, claim, { seen: decision.head, sinceMs });

@@ -97,6 +97,15 @@ export const claimContract = (name: string, open: () => Promise<SessionStore>): 
         },
       );
 
+      test("refuses another session than the one that is meant", async () => {
+        const it = await stored(store);
+        const other = store.claim(claimOn(keyOf(it), { incarnation: hex() }));
+        await expectRefused(store, other, it);
+        const { incarnation } = it;
+        const granted = await store.claim(claimOn(keyOf(it), { incarnation }));
+        expect(granted).toMatchObject({ applied: true, head: { incarnation } });
+      });
+
       test("lets one of ten claims win", async () => {
         const it = await stored(store);
         const claims = Array.from({ length: 10 }, () => claimOn(keyOf(it)));

@@ -129,6 +129,31 @@ export const refusalsContract = (name: string, open: () => Promise<SessionStore>
       },
     );
 
+    test("since its session was created anew when it was to get it leaves the new one alone", async () => {
+      const it = await busyScene(store, { turnId: "a" });
+      const sessions = createSessions({ store, clock: it.clock });
+      let claims = 0;
+      const through: Partial<SessionStore> = {
+        read: async (key) => {
+          it.finish();
+          await it.running;
+          return store.read(key);
+        },
+        claim: async (write) => {
+          if (claims++ > 0) {
+            await sessions.delete(it.key);
+            await sessions.create(it.key);
+          }
+          return store.claim(write);
+        },
+      };
+      const { run } = it.runner(through, { clock: systemClock });
+      const next = run({ ...it.key, turnId: "b", input: "and?", onBusy: "wait" });
+      await expect(next).rejects.toThrow(SessionNotFoundError);
+      expect(claims).toBe(2);
+      expect(await sessions.read(it.key)).toMatchObject({ version: 1, counts: { turns: 0 } });
+    });
+
     test("since its session is deleted while it waits begins no new one, nor does the very same turn", async () => {
       const it = await busyScene(store, { turnId: "a" });
       const sessions = createSessions({ store, clock: it.clock });

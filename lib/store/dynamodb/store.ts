@@ -91,7 +91,12 @@ export const sessionStoreOn = (
       granted(
         await table.update(headKey(claim.key), {
           set: [...GRANT, "#open = if_not_exists(#open, :open)"],
-          condition: [...claimable(claim.ifMatch), when.UNCLAIMED, when.NO_OTHER_OPEN_TURN],
+          condition: [
+            ...(claim.incarnation === undefined ? [] : [when.SAME_INCARNATION]),
+            ...claimable(claim.ifMatch),
+            when.UNCLAIMED,
+            when.NO_OTHER_OPEN_TURN,
+          ],
           values: claimValues(claim),
           names: { ...OPEN_NAMES, turn_key: claim.turnKey },
         }),
@@ -232,8 +237,15 @@ const claimable = (ifMatch: IfMatch | undefined): string[] => [
   ...matching(ifMatch),
 ];
 
-const claimValues = ({ claim, open, ifMatch, nowMs }: Omit<Claim, "key" | "turnKey">): Item => ({
+const claimValues = ({
+  claim,
+  open,
+  incarnation,
+  ifMatch,
+  nowMs,
+}: Omit<Claim, "key" | "turnKey">): Item => ({
   ...ifMatchValues(ifMatch),
+  incarnation: incarnation && bytes(incarnation),
   one: 1,
   now: seconds(nowMs),
   claim: encodeClaim(claim, open),

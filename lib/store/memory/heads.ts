@@ -136,8 +136,11 @@ export const isSameOpen = (stood: Head | undefined, head: Head): boolean =>
   stood.open?.turnId === head.open?.turnId &&
   stood.open?.requestHash === head.open?.requestHash;
 
-const isClaimable = (head: Head, { turnKey, ifMatch, nowMs }: Claim): boolean =>
-  isAlive(head, nowMs) && !head.recent.has(turnKey) && (!ifMatch || matches(head, ifMatch));
+const isClaimable = (head: Head, { turnKey, incarnation, ifMatch, nowMs }: Claim): boolean =>
+  isAlive(head, nowMs) &&
+  (incarnation === undefined || head.incarnation === incarnation) &&
+  !head.recent.has(turnKey) &&
+  (!ifMatch || matches(head, ifMatch));
 
 const isSameTurn = (head: Head, { open }: Claim): boolean =>
   head.open?.turnId === open.turnId && head.open.requestHash === open.requestHash;
